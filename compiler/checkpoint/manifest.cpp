@@ -122,6 +122,14 @@ auto ToText(const Manifest& manifest) -> std::string {
     }
     body["data"]["steps"] = manifest.data.steps;
   }
+  if (manifest.published) {
+    const PublishedModel& published = *manifest.published;
+    body["published"] = {{"config", published.config}, {"index", published.index}, {"copies", published.copies}};
+    if (!published.digest_read.empty()) {
+      body["published"]["read"] = {
+          {"directory", published.directory}, {"bytes", published.bytes_read}, {"xxh3_128", published.digest_read}};
+    }
+  }
   // "{\n ...": the digest replaces the brace and its line end.
   std::string text = body.dump(1, ' ', false, json::error_handler_t::replace).substr(2);
   text.resize(text.rfind('\n'));

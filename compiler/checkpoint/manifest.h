@@ -4,8 +4,8 @@
 // The first line carries a digest of all the bytes after it, so that no byte of a checkpoint can change unnoticed: the
 // manifest vouches for itself, and for each file by its size and digest.
 //
-// Version 2 states layouts, from which the pieces of each tensor follow. Version 1 lists the pieces; it is read, and no
-// program writes it any more. pieces.h gives the pieces of both.
+// Version 2 states layouts, from which the pieces of each tensor follow. Version 1 lists the pieces; it is read, and
+// written of models of Hugging Face alone. pieces.h gives the pieces of both.
 #pragma once
 
 #include <cstdint>
@@ -95,6 +95,24 @@ struct ManifestSeed {
   friend auto operator==(const ManifestSeed&, const ManifestSeed&) -> bool = default;
 };
 
+/// A model that a run did not write: files of Hugging Face, whose headers and config.json a manifest describes. It
+/// lists a piece for each tensor. Its `run_id` is the class of the model, its `recipe` has the keys of [model], and the
+/// digests of `files` are those of their headers.
+struct PublishedModel {
+  /// The keys of config.json that decide about the model, with their values in JSON.
+  std::map<std::string, std::string> config;
+  /// XXH3-128 of the index; empty if there is one file alone.
+  std::string index;
+  /// Tensors that are another one, by that one's name; a start compares their bits.
+  std::map<std::string, std::string> copies;
+  /// The name of the directory that a start read, and bytes and digest of what its ranks read; in a record only.
+  std::string directory;
+  int64_t bytes_read = 0;
+  std::string digest_read;
+
+  friend auto operator==(const PublishedModel&, const PublishedModel&) -> bool = default;
+};
+
 struct Manifest {
   /// Readers refuse other versions; fields that they do not know they ignore.
   static constexpr int64_t ListsPieces = 1;
@@ -119,6 +137,8 @@ struct Manifest {
   std::vector<Layout> layouts;
   std::map<std::string, ManifestTensor> tensors;
   std::map<std::string, ManifestFile> files;
+  /// Set where no run wrote it.
+  std::optional<PublishedModel> published;
 
   friend auto operator==(const Manifest&, const Manifest&) -> bool = default;
 };

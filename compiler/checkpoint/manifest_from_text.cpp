@@ -137,6 +137,30 @@ auto ReadLayout(const JsonReader& entry) -> ErrorOr<Layout> {
   return layout;
 }
 
+auto ReadTexts(const JsonReader& object, std::map<std::string, std::string>& texts) -> Status {
+  for (const auto& item : object.object().items()) {
+    READ(texts[item.key()], object.String(item.key().c_str()));
+  }
+  return Success{};
+}
+
+auto ReadPublished(const JsonReader& entry) -> ErrorOr<PublishedModel> {
+  PublishedModel published;
+  JsonReader object = entry;
+  READ(object, entry.Object("config"));
+  RETURN_IF_ERROR(ReadTexts(object, published.config));
+  READ(published.index, entry.String("index"));
+  READ(object, entry.Object("copies"));
+  RETURN_IF_ERROR(ReadTexts(object, published.copies));
+  if (entry.Has("read")) {
+    READ(object, entry.Object("read"));
+    READ(published.directory, object.String("directory"));
+    READ(published.bytes_read, object.Count("bytes"));
+    READ(published.digest_read, object.String("xxh3_128"));
+  }
+  return published;
+}
+
 auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
   // Version first: another one may have other members.
   std::string format;
@@ -161,9 +185,7 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
   }
   JsonReader object = body;
   READ(object, body.Object("model"));
-  for (const auto& item : object.object().items()) {
-    READ(manifest.model[item.key()], object.String(item.key().c_str()));
-  }
+  RETURN_IF_ERROR(ReadTexts(object, manifest.model));
   READ(object, body.Object("mesh"));
   for (int i = 0; i < NumMeshAxes; ++i) {
     int64_t& size = manifest.mesh.sizes[static_cast<size_t>(i)];
@@ -174,9 +196,7 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
   }
   if (body.Has("recipe")) {
     READ(object, body.Object("recipe"));
-    for (const auto& item : object.object().items()) {
-      READ(manifest.recipe[item.key()], object.String(item.key().c_str()));
-    }
+    RETURN_IF_ERROR(ReadTexts(object, manifest.recipe));
   }
   if (body.Has("seed")) {
     READ(object, body.Object("seed"));
@@ -282,6 +302,10 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
                   tensor ? "no plain name" : tensor.error().message);
     }
     manifest.tensors[name] = std::move(*tensor);
+  }
+  if (body.Has("published")) {
+    READ(object, body.Object("published"));
+    READ(manifest.published, ReadPublished(object));
   }
   if (manifest.version == Manifest::StatesLayouts) {
     RETURN_IF_ERROR(CheckLayouts(manifest));

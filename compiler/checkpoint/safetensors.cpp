@@ -8,6 +8,7 @@
 #include "compiler/base/json_reader.h"
 #include "compiler/base/json_text.h"
 #include "compiler/checkpoint/checked_multiply.h"
+#include "compiler/checkpoint/digest.h"
 
 namespace shardc {
 
@@ -121,6 +122,7 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
 
   SafetensorsHeader header;
   header.data_begin = LengthBytes + static_cast<int64_t>(length);
+  header.digest = DigestOf(text);
   for (const auto& [name, entry] : parsed->items()) {
     if (name == "__metadata__") {
       if (!entry.is_object()) {
@@ -174,6 +176,7 @@ auto SafetensorsTypeOf(DType dtype) -> std::string_view {
     case DType::F32: return "F32";
     case DType::F64: return "F64";
     case DType::BF16: return "BF16";
+    case DType::F16: return "F16";
     case DType::I32: return "I32";
     case DType::I64: return "I64";
   }

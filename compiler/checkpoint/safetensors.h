@@ -31,6 +31,8 @@ struct SafetensorsHeader {
   /// In order of their bytes.
   std::vector<SafetensorsTensor> tensors;
   std::map<std::string, std::string> metadata;
+  /// XXH3-128 of the header's text.
+  std::string digest;
 };
 
 /// Returns "F32" for f32.

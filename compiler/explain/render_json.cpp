@@ -229,6 +229,7 @@ auto RenderReportJson(const Report& report) -> std::string {
   }
   if (plan.seed.is_set()) {
     json["seed"] = {
+        {"format", ToText(plan.seed.format)},
         {"path", plan.seed.path},
         {"run_id", plan.seed.run_id},
         {"step", plan.seed.step},

@@ -9,6 +9,7 @@
 #include "compiler/explain/text_parts.h"
 #include "compiler/ops/cuda/attention.h"
 #include "compiler/plan/exchange.h"
+#include "compiler/plan/init_rule.h"
 
 namespace shardc {
 
@@ -231,11 +232,11 @@ auto StartText(const Report& report) -> std::string {
     return "";
   }
   const SeedUse& use = report.seed;
-  return Wrapped(
-      fmt::format("start       seed {}, step {} of run {}: {} ({}) loaded, {} ({}) generated", seed.path, seed.step,
-                  seed.run_id, Counted(use.num_loaded, "parameter"), Counted(use.loaded_elements, "element"),
-                  Counted(use.num_generated, "parameter"), Counted(use.generated_elements, "element")),
-      12);
+  return Wrapped(fmt::format("start       seed {}, {}: {} ({}) loaded{}, {} ({}) generated", seed.path, ToText(seed),
+                             Counted(use.num_loaded, "parameter"), Counted(use.loaded_elements, "element"),
+                             ConversionsOf(*report.plan), Counted(use.num_generated, "parameter"),
+                             Counted(use.generated_elements, "element")),
+                 12);
 }
 
 /// Returns a rule without its numbers: the form that the rules of a scheme's blocks share.

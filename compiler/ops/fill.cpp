@@ -18,6 +18,7 @@ static auto GreatestOf(DType dtype) -> double {
   switch (dtype) {
     case DType::F32: return std::numeric_limits<float>::max();
     case DType::BF16: return 0x1.fep127;
+    case DType::F16: return 0x1.ffcp15;
     case DType::F64: return std::numeric_limits<double>::max();
     case DType::I32: return std::numeric_limits<int32_t>::max();
     case DType::I64: return 0x1.fffffffffffffp62;

@@ -1,5 +1,6 @@
 // load_parameter. C1: shard is the slice of the sub-vector's parameters. C2: the parameter lies in the sub-vector. C3:
-// its init rule names a tensor of the seed, whole, and that has the parameter's shape, in f32 or bf16.
+// its init rule names a tensor of the seed, whole, and that has the parameter's shape, in f32, bf16 or
+// f16.
 #include <algorithm>
 
 #include "compiler/ops/op_support.h"
@@ -23,10 +24,8 @@ auto Verify(const op::LoadParameter& op, const Plan& plan, OpCheck& check) -> vo
   const auto name = LoadedTensorOf(parameter);
   const SeedTensor* const tensor = name ? plan.seed.Find(*name) : nullptr;
   check.Expect(
-      tensor != nullptr && tensor->shape == parameter.shape &&
-          (tensor->dtype == DType::F32 || tensor->dtype == DType::BF16),
-      "load_parameter-c3"_rule, "{} is {}, its rule {}, and the seed has {}", parameter.name, ToText(parameter.shape),
-      parameter.init,
+      tensor != nullptr && tensor->shape == parameter.shape && IsTypeOfSeed(tensor->dtype), "load_parameter-c3"_rule,
+      "{} is {}, its rule {}, and the seed has {}", parameter.name, ToText(parameter.shape), parameter.init,
       tensor == nullptr ? "no such tensor" : fmt::format("{}{}", ToText(tensor->dtype), ToText(tensor->shape)));
 }
 

@@ -4,32 +4,26 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "compiler/base/files.h"
 #include "compiler/check/expression_place.h"
-#include "compiler/checkpoint/cover.h"
+#include "compiler/checkpoint/published_config.h"
+#include "compiler/checkpoint/seed_contents.h"
 #include "compiler/passes/match_names.h"
 #include "compiler/plan/text.h"
+#include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved_path.h"
+#include "compiler/recipe/write.h"
 
 namespace shardc {
 
-/// A file's text; nothing where there is no such file.
-static auto ReadManifestFile(const std::filesystem::path& path) -> std::optional<std::string> {
-  constexpr auto MaxBytes = static_cast<size_t>(MaxManifestBytes);
-  std::error_code unknown;
-  if (!std::filesystem::is_regular_file(path, unknown)) {
-    return std::nullopt;
-  }
-  auto text = ReadFile(path.string(), MaxBytes + 1);
-  return text && !text->empty() && text->size() <= MaxBytes ? std::optional(*std::move(text)) : std::nullopt;
-}
-
-/// Parameters are in one of these.
+/// Parameters are loaded from these.
 static auto TypeFault(const Manifest& manifest) -> std::string {
   for (const auto& [name, tensor] : manifest.tensors) {
-    if (tensor.dtype != DType::F32 && tensor.dtype != DType::BF16) {
-      return fmt::format("its tensor {} is {}; parameters are f32 or bf16", name, ToText(tensor.dtype));
+    if (!IsTypeOfSeed(tensor.dtype)) {
+      return fmt::format("its tensor {} is {}; parameters are loaded from f32, bf16 or f16", name,
+                         ToText(tensor.dtype));
     }
   }
   return {};
@@ -45,6 +39,107 @@ auto SeedPathOf(const Recipe& recipe) -> std::string {
   return (path.has_filename() ? path : path.parent_path()).string();
 }
 
+/// "a, b, c, 7 more".
+static auto Listed(std::vector<std::string> items, std::string_view separator = ", ") -> std::string {
+  constexpr size_t MostListed = 3;
+  if (items.size() > MostListed) {
+    const size_t more = items.size() - MostListed;
+    items.resize(MostListed);
+    items.push_back(fmt::format("{} more", more));
+  }
+  return fmt::format("{}", fmt::join(items, separator));
+}
+
+/// Reads what the run that once began from the directory put on record of it.
+static auto ReadRecord(const std::string& run_dir, const std::string& path) -> ErrorOr<SeedContents> {
+  const std::string none = fmt::format("it has neither {} nor {}", ManifestName, ConfigName);
+  const auto directory = OpenDirectory(PosixFs(), run_dir);
+  const auto status = directory ? StatusAt(*directory, SeedRecordName) : directory.error();
+  if (!status || status->kind == EntryKind::Missing) {
+    return Fail(ExitCode::Checkpoint, "{}", none);
+  }
+  auto text = ReadFileAt(*directory, SeedRecordName, MaxManifestBytes);
+  auto contents = text ? SeedContentsFromRecord(*std::move(text)) : text.error();
+  if (!contents) {
+    return Fail(ExitCode::Checkpoint, "its manifest as the run put it on record: {}", contents.error().message);
+  }
+  const Manifest& manifest = contents->manifest;
+  const std::string name = manifest.published ? manifest.published->directory : CheckpointName(manifest.step);
+  if (std::filesystem::path(path).filename() != name) {
+    return Fail(ExitCode::Checkpoint, "{}, and the run began from another one, {} of {}", none, name, manifest.run_id);
+  }
+  return contents;
+}
+
+/// Returns the sizes that a published model's config.json gives; nothing if no plan can have them.
+static auto PublishedSizes(const Manifest& manifest) -> std::optional<ModelSizes> {
+  // Products of two fit 64 bits.
+  constexpr int64_t MostOfSize = std::numeric_limits<int32_t>::max();
+  std::string text = "[model]\n";
+  for (const auto& [key, value] : manifest.recipe) {
+    text += fmt::format("{} = {}\n", std::string_view(key).substr(key.find('.') + 1), value);
+  }
+  SourceSet sources;
+  Diagnostics unread(&sources);
+  const auto recipe = ReadSoundParts(ConfigName, std::move(text), {}, sources, unread, LeftOut::Refuse);
+  if (!recipe || !recipe->model.family->is_accepted()) {
+    return std::nullopt;
+  }
+  const ModelSection& model = recipe->model;
+  for (const Located<int64_t>* size : {&model.hidden, &model.heads, &model.kv_heads, &model.head_dim, &model.ffn,
+                                       &model.vocab, &model.layers, &model.seq}) {
+    if (size->is_set && (**size < 1 || **size > MostOfSize)) {
+      return std::nullopt;
+    }
+  }
+  return ResolveModel(*recipe);
+}
+
+/// Compares what config.json gives with the tensors that there are, and with the recipe.
+static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagnostics& diags) -> void {
+  const Located<std::string>& at = recipe.start.first->seed;
+  const auto sizes = PublishedSizes(manifest);
+  // Each block has tensors of its own: no more layers are gone through than the files have tensors.
+  if (!sizes || sizes->layers > std::ssize(manifest.tensors)) {
+    diags
+        .Build(at.at, DiagnosticKind::SeedContradictsConfig,
+               fmt::format("no model of {} tensors has such sizes", manifest.tensors.size()))
+        .Emit();
+    return;
+  }
+  std::vector<std::string> faults;
+  for (const ParameterSpec& spec : ParametersOf(ModelFamilyOf(*FromText<Family>(sizes->family)), *sizes)) {
+    const auto tensor = manifest.tensors.find(spec.name);
+    if (tensor == manifest.tensors.end()) {
+      faults.push_back(fmt::format("there is no {}", spec.name));
+    } else if (tensor->second.shape != spec.shape) {
+      faults.push_back(fmt::format("{} in {} is {}, and config.json makes it {}", spec.name,
+                                   tensor->second.pieces.front().file, ToText(tensor->second.shape),
+                                   ToText(spec.shape)));
+    }
+  }
+  if (!faults.empty()) {
+    diags.Build(at.at, DiagnosticKind::SeedContradictsConfig, Listed(std::move(faults), "; ")).Emit();
+    return;
+  }
+  const ModelSizes here = ResolveModel(recipe);
+  std::vector<std::string> differences;
+  const auto compare = [&](std::string_view key, const std::string& of_recipe, const std::string& of_seed) {
+    if (of_recipe != of_seed) {
+      differences.push_back(fmt::format("model.{} is {}, there {}", key, of_recipe, of_seed));
+    }
+  };
+  compare("family", here.family, sizes->family);
+#define MODEL_KEY(name, ...)                                       \
+  if (std::string_view(#name) != "seq" || here.seq > sizes->seq) { \
+    compare(#name, WriteToml(here.name), WriteToml(sizes->name));  \
+  }
+#include "schemas/model_keys.def"
+  if (!differences.empty()) {
+    diags.Build(at.at, DiagnosticKind::SeedOfAnotherModel, fmt::format("{}", fmt::join(differences, "; "))).Emit();
+  }
+}
+
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint> {
   const FirstStart& first = *recipe.start.first;
   if (!first.seed.is_set) {
@@ -58,44 +153,21 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
   };
   SeedCheckpoint seed;
   seed.path = SeedPathOf(recipe);
-  const std::filesystem::path directory = seed.path;
-  auto text = ReadManifestFile(directory / ManifestName);
-  const bool is_there = text.has_value();
-  if (!is_there) {
-    text = ReadManifestFile(std::filesystem::path(run_dir) / SeedRecordName);
+  const auto directory = OpenDirectory(PosixFs(), seed.path);
+  const bool is_there = directory && HoldsSeed(*directory);
+  auto contents = is_there ? ReadSeedContents(*directory) : ReadRecord(run_dir, seed.path);
+  if (!contents) {
+    return fail(contents.error().message);
   }
-  if (!text) {
-    return fail("it has no manifest.json");
-  }
-  auto manifest = ManifestFromText(*text);
-  if (!manifest) {
-    return fail((is_there ? "its manifest: " : "its manifest as the run put it on record: ") +
-                manifest.error().message);
-  }
-  if (!is_there && directory.filename() != CheckpointName(manifest->step)) {
-    return fail(fmt::format("it has no manifest.json, and the run began from another one, {} of run {}",
-                            CheckpointName(manifest->step), manifest->run_id));
-  }
-  if (const Status covered = CheckCover(*manifest); !covered.ok()) {
-    return fail(covered.error().message);
-  }
-  if (const std::string fault = TypeFault(*manifest); !fault.empty()) {
+  if (const std::string fault = TypeFault(contents->manifest); !fault.empty()) {
     return fail(fault);
   }
-  seed.digest = DigestInManifest(*text);
-  seed.manifest = *std::move(manifest);
-  return seed;
-}
-
-/// "a, b, c, 7 more".
-static auto Listed(std::vector<std::string> items, std::string_view separator = ", ") -> std::string {
-  constexpr size_t MostListed = 3;
-  if (items.size() > MostListed) {
-    const size_t more = items.size() - MostListed;
-    items.resize(MostListed);
-    items.push_back(fmt::format("{} more", more));
+  seed.digest = std::move(contents->digest);
+  seed.manifest = std::move(contents->manifest);
+  if (seed.manifest.published) {
+    CheckPublished(seed.manifest, recipe, diags);
   }
-  return fmt::format("{}", fmt::join(items, separator));
+  return seed;
 }
 
 /// Whether a glob of the list matches each name; reports globs that match none.
@@ -158,7 +230,8 @@ auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const Te
   std::vector<std::string> used;
   for (size_t n = 0; n < names.size(); ++n) {
     const auto use = uses.find(names[n]);
-    if (use == uses.end() && !unused[n]) {
+    const auto& published = seed.manifest.published;
+    if (use == uses.end() && !unused[n] && !(published && published->copies.contains(std::string(names[n])))) {
       left.emplace_back(names[n]);
     } else if (use != uses.end() && unused[n]) {
       used.push_back(fmt::format("{} ({})", names[n], use->second));
@@ -173,7 +246,8 @@ auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const Te
 }
 
 auto SeedOf(const SeedCheckpoint& seed, const TensorUses& uses) -> Seed {
-  Seed of_plan{.path = seed.path,
+  Seed of_plan{.format = seed.manifest.published ? SeedFormat::HuggingFace : SeedFormat::Checkpoint,
+               .path = seed.path,
                .run_id = seed.manifest.run_id,
                .step = seed.manifest.step,
                .manifest = seed.digest,

@@ -20,7 +20,7 @@ namespace shardc {
 struct SeedCheckpoint {
   /// Of the directory, as resolved against the recipe's folder.
   std::string path;
-  /// Of the manifest, as its first line has it.
+  /// The digest by which a plan knows the seed.
   std::string digest;
   Manifest manifest;
 };
@@ -28,9 +28,9 @@ struct SeedCheckpoint {
 /// Returns the directory that start.first names; empty if the recipe starts from scratch.
 auto SeedPathOf(const Recipe& recipe) -> std::string;
 
-/// Reads the manifest of what start.first names: that in the directory, or, if it is gone, the one that
-/// the run put on record in `run_dir` when it began. Nothing where the recipe starts from scratch, or with an error.
-/// Errors: seed-unreadable.
+/// Reads what start.first names, a checkpoint or a model of Hugging Face: that in the directory, or, if it is gone,
+/// what the run put on record in `run_dir` when it began. Nothing where the recipe starts from scratch, or with an
+/// error. Errors: seed-unreadable, seed-contradicts-config. Warnings: seed-of-another-model.
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint>;
 
 /// Which parameters are loaded.

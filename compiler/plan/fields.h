@@ -59,6 +59,7 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
 
 template <MaybeConst<Seed> T, class Visitor>
 auto VisitLine(T& seed, Visitor&& visitor) -> void {
+  visitor.Default("format", seed.format, SeedFormat::Checkpoint);
   visitor.Field("run_id", seed.run_id);
   visitor.Field("step", seed.step);
   visitor.Field("manifest", seed.manifest);

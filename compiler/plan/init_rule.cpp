@@ -24,6 +24,24 @@ auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string> {
   return parameter.init.starts_with("seed(") ? LoadedTensorOf(RuleOf(parameter)) : std::nullopt;
 }
 
+auto ConversionsOf(const Plan& plan) -> std::string {
+  std::map<std::pair<DType, DType>, int64_t> counts;
+  for (const Parameter& parameter : plan.parameters) {
+    const auto name = LoadedTensorOf(parameter);
+    const SeedTensor* const tensor = name ? plan.seed.Find(*name) : nullptr;
+    if (tensor != nullptr && tensor->dtype != parameter.dtype) {
+      ++counts[{tensor->dtype, parameter.dtype}];
+    }
+  }
+  std::string text;
+  for (const auto& [types, count] : counts) {
+    const auto& [from, to] = types;
+    text += fmt::format("{}{} {} from {} to {}", text.empty() ? " (" : ", ", count,
+                        to == DType::F32 ? "widened" : "rounded", ToText(from), ToText(to));
+  }
+  return text.empty() ? text : text + ")";
+}
+
 auto InitSources::FindLoaded() -> FindLoadedShape {
   if (!plan_.seed.is_set()) {
     return {};

@@ -21,6 +21,10 @@ auto InitDistribution(const Parameter& parameter) -> std::optional<Distribution>
 /// Requires: the rule reads.
 auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string>;
 
+/// Returns " (3 widened from bf16 to f32, 2 rounded from f32 to bf16)" of the parameters that are loaded; empty if all
+/// are kept in the types of their tensors. Requires: the rules read.
+auto ConversionsOf(const Plan& plan) -> std::string;
+
 /// The parameters of a plan as rules see them, by name; each is read when it is asked for.
 class InitSources {
  public:

@@ -29,7 +29,7 @@ auto LineParser::TakeLiteral(std::string_view token) -> bool {
          (word->text == token || Reject(word->column, "`{}` stands where `{}` belongs", Shortened(word->text), token));
 }
 
-auto LineParser::TakeTypeAndShape(DType& dtype, Dims& shape) -> bool {
+auto LineParser::TakeTypeAndShape(DType& dtype, Dims& shape, bool is_of_seed) -> bool {
   const int at = column();
   const auto text = line_.TakeThrough(']');
   const size_t bracket = text ? text->find('[') : std::string_view::npos;
@@ -37,7 +37,7 @@ auto LineParser::TakeTypeAndShape(DType& dtype, Dims& shape) -> bool {
       !ReadDims(text->substr(bracket), shape)) {
     return Reject(at, "a type and shape such as f32[512, 128] belongs here");
   }
-  return true;
+  return dtype != DType::F16 || is_of_seed || Reject(at, "f16 is a type of `seed_tensor` alone");
 }
 
 auto LineParser::TakeView(BufferId& buffer, RankExpr& offset) -> bool {

@@ -66,7 +66,7 @@ class LineParser {
 
   auto TakeWord(std::string_view what) -> std::optional<Word>;
   auto TakeLiteral(std::string_view token) -> bool;
-  auto TakeTypeAndShape(DType& dtype, Dims& shape) -> bool;
+  auto TakeTypeAndShape(DType& dtype, Dims& shape, bool is_of_seed = false) -> bool;
   /// `$logits[1024]`.
   auto TakeView(BufferId& buffer, RankExpr& offset) -> bool;
   /// `{dp: shard(0)}`, or nothing.

@@ -192,7 +192,7 @@ auto Parser::ParseHeaderLine(std::string_view word) -> bool {
   if (word == "seed_tensor") {
     SeedTensor& tensor = plan_.seed.tensors.emplace_back();
     return (plan_.seed.is_set() || in_.Reject(1, "a seed_tensor before the seed")) && in_.Take("name", tensor.name) &&
-           in_.TakeTypeAndShape(tensor.dtype, tensor.shape) && in_.ExpectEnd();
+           in_.TakeTypeAndShape(tensor.dtype, tensor.shape, true) && in_.ExpectEnd();
   }
   if (word == "passes") {
     return Once(word) && ParsePasses(plan_.passes);

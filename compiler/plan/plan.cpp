@@ -46,6 +46,14 @@ auto Plan::ScalarOf(ScalarRole role) const -> ScalarId {
   return id;
 }
 
+auto ToText(const Seed& seed) -> std::string {
+  switch (seed.format) {
+    case SeedFormat::Checkpoint: return fmt::format("step {} of run {}", seed.step, seed.run_id);
+    case SeedFormat::HuggingFace: return fmt::format("{} of Hugging Face", seed.run_id);
+  }
+  CHECK(false, "format {}", static_cast<int>(seed.format));
+}
+
 auto Seed::Find(std::string_view name) const -> const SeedTensor* {
   const auto found =
       std::lower_bound(tensors.begin(), tensors.end(), name,

@@ -64,13 +64,22 @@ struct SeedTensor {
   friend auto operator==(const SeedTensor&, const SeedTensor&) -> bool = default;
 };
 
-/// The checkpoint that parameters begin from at a first start; none where `manifest` is empty.
+/// The form of a seed: a checkpoint of a run, or a model as transformers of Hugging Face saves it.
+enum class SeedFormat : uint8_t { Checkpoint, HuggingFace };
+template <>
+struct EnumNames<SeedFormat> {
+  static constexpr std::array<std::string_view, 2> names{"checkpoint", "hugging-face"};
+};
+
+/// The checkpoint or model that parameters begin from at a first start; none where `manifest` is empty.
 struct Seed {
+  SeedFormat format = SeedFormat::Checkpoint;
   /// Of its directory, as resolved against the recipe's folder.
   std::string path;
+  /// The run that wrote it, or the class of the model: "LlamaForCausalLM".
   std::string run_id;
   int64_t step = 0;
-  /// The digest in its manifest: what the plan was made for.
+  /// The digest in its manifest, or of what was read of the model: what the plan was made for.
   std::string manifest;
   /// Those that init rules read, in the order of their names.
   std::vector<SeedTensor> tensors;
@@ -80,6 +89,9 @@ struct Seed {
   auto Find(std::string_view name) const -> const SeedTensor*;
   friend auto operator==(const Seed&, const Seed&) -> bool = default;
 };
+
+/// Returns "step 4 of run base", "LlamaForCausalLM of Hugging Face".
+auto ToText(const Seed& seed) -> std::string;
 
 /// What the run needs to know besides ops; nothing here changes what an op computes, save which losses are spikes.
 struct RunSettings {

@@ -24,10 +24,11 @@ using ScalarId = Id<struct ScalarTag>;
 using EventId = Id<struct EventTag>;
 using HeadId = Id<struct HeadTag>;
 
-enum class DType : uint8_t { F32, F64, BF16, I32, I64 };
+/// F16 is a type of the tensors of seeds alone.
+enum class DType : uint8_t { F32, F64, BF16, I32, I64, F16 };
 template <>
 struct EnumNames<DType> {
-  static constexpr std::array<std::string_view, 5> names{"f32", "f64", "bf16", "i32", "i64"};
+  static constexpr std::array<std::string_view, 6> names{"f32", "f64", "bf16", "i32", "i64", "f16"};
 };
 constexpr auto SizeOf(DType dtype) -> int64_t {
   switch (dtype) {
@@ -36,8 +37,14 @@ constexpr auto SizeOf(DType dtype) -> int64_t {
     case DType::BF16: return 2;
     case DType::I32: return 4;
     case DType::I64: return 8;
+    case DType::F16: return 2;
   }
   return 0;
+}
+
+/// Returns true for the types that a tensor of a seed may have.
+constexpr auto IsTypeOfSeed(DType dtype) -> bool {
+  return dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16;
 }
 
 /// At most 8: more than any tensor here has.

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "compiler/base/printable.h"
+#include "compiler/base/real_text.h"
 #include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/visit.h"
@@ -16,13 +17,7 @@ namespace shardc {
 
 auto WriteToml(int64_t value) -> std::string { return fmt::format("{}", value); }
 
-auto WriteToml(double value) -> std::string {
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".en") == std::string::npos) {
-    text += ".0";
-  }
-  return text;
-}
+auto WriteToml(double value) -> std::string { return RealText(value); }
 
 auto WriteToml(bool value) -> std::string { return value ? "true" : "false"; }
 

@@ -68,9 +68,8 @@ auto TableVerifier::SeedTensors() -> void {
     for (const int64_t dim : tensor.shape) {
       elements *= dim >= 1 ? static_cast<double>(dim) : MostElements + 1;
     }
-    if (tensor.shape.empty() || elements > MostElements ||
-        (tensor.dtype != DType::F32 && tensor.dtype != DType::BF16)) {
-      findings_.Add("seed-tensor"_rule, "tensor {} of the seed is {}{}; expected f32 or bf16, 1 to 2^56 elements",
+    if (tensor.shape.empty() || elements > MostElements || !IsTypeOfSeed(tensor.dtype)) {
+      findings_.Add("seed-tensor"_rule, "tensor {} of the seed is {}{}; expected f32, bf16 or f16, 1 to 2^56 elements",
                     tensor.name, ToText(tensor.dtype), ToText(tensor.shape));
     }
   }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "compiler/base/bfloat16.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/checkpoint/safetensors.h"
+#include "compiler/checkpoint/seed_contents.h"
 #include "runtime/checkpoint/mapped_file.h"
 #include "runtime/checkpoint/mapped_tensor.h"
 #include "runtime/checkpoint/match_plan.h"
@@ -40,7 +42,7 @@ auto CheckpointReader::Open(CheckpointReaderOptions options) -> ErrorOr<std::uni
   RankControl* control = reader->options_.control;
   Status loaded = reader->Load();
   if (loaded) {
-    loaded = MatchPlan(reader->manifest_, reader->manifest_text_, reader->options_);
+    loaded = MatchPlan(reader->manifest_, reader->digest_, reader->options_);
   }
   if (loaded) {
     loaded = control == nullptr ? reader->CheckFiles(0, 1)
@@ -62,6 +64,16 @@ auto CheckpointReader::Load() -> Status {
     return Fail(ExitCode::Checkpoint, "{}", directory.error().message);
   }
   directory_ = std::move(*directory);
+  if (options_.purpose == ReadPurpose::Seed) {
+    auto contents = ReadSeedContents(directory_);
+    if (!contents) {
+      return contents.error();
+    }
+    manifest_ = std::move(contents->manifest);
+    manifest_text_ = std::move(contents->text);
+    digest_ = std::move(contents->digest);
+    return Success{};
+  }
   auto text = ReadManifestText(directory_);
   if (!text) {
     return text.error();
@@ -76,10 +88,51 @@ auto CheckpointReader::Load() -> Status {
 }
 
 auto CheckpointReader::CheckFiles(int64_t part, int64_t num_parts) -> Status {
+  if (manifest_.published) {
+    return CheckCopies(part, num_parts);
+  }
   int64_t index = 0;
   for (const auto& [name, expected] : manifest_.files) {
     if (index++ % num_parts == part) {
       RETURN_IF_ERROR(CheckFile(name, expected));
+    }
+  }
+  return Success{};
+}
+
+auto CheckpointReader::CheckCopies(int64_t part, int64_t num_parts) -> Status {
+  constexpr int64_t ChunkBytes = int64_t{1} << 20;
+  for (const auto& [name, other] : manifest_.published->copies) {
+    const ManifestTensor& tensor = manifest_.tensors.at(name);
+    const int64_t bytes = SizeOf(tensor.dtype);
+    const int64_t num_elements = NumElements(tensor.shape);
+    std::array<std::vector<std::byte>, 2> chunks{std::vector<std::byte>(ChunkBytes),
+                                                 std::vector<std::byte>(ChunkBytes)};
+    const int64_t end = num_elements * (part + 1) / num_parts;
+    for (int64_t at = num_elements * part / num_parts; at < end; at += ChunkBytes / bytes) {
+      const int64_t count = std::min(ChunkBytes / bytes, end - at);
+      for (size_t i = 0; i < chunks.size(); ++i) {
+        const std::string& stored = i == 0 ? name : other;
+        const auto source = SourceOf(stored, manifest_.tensors.at(stored).pieces.front(), tensor.dtype);
+        if (!source) {
+          return source.error();
+        }
+        RETURN_IF_ERROR(ReadAll(source->file->file, chunks[i].data(), count * bytes, source->offset + at * bytes));
+      }
+      const auto [first, second] =
+          std::mismatch(chunks[0].begin(), chunks[0].begin() + count * bytes, chunks[1].begin());
+      if (first != chunks[0].begin() + count * bytes) {
+        const int64_t element = at + (first - chunks[0].begin()) / bytes;
+        std::array<float, 2> values{};
+        for (size_t i = 0; i < chunks.size(); ++i) {
+          Widen(chunks[i].data() + (element - at) * bytes, tensor.dtype, 1, &values[i]);
+        }
+        return Fail(
+            ExitCode::Checkpoint,
+            "config.json says `tie_word_embeddings` true, and element {} of {} is {}, that of {} {}; set the key "
+            "to false and `model.tied` too, or begin from files whose tensors are equal",
+            element, name, values[0], other, values[1]);
+      }
     }
   }
   return Success{};
@@ -196,26 +249,11 @@ auto CheckpointReader::SourceOf(const std::string& stored, const Piece& piece, D
   }
   const auto entry = (*shard)->tensors.find(stored);
   if (entry == (*shard)->tensors.end() || entry->second->dtype != SafetensorsTypeOf(dtype) ||
-      entry->second->shape != Dims{piece.elements.size()}) {
+      NumElements(entry->second->shape) != piece.elements.size()) {
     return Fail(ExitCode::Checkpoint, "{}: no {} tensor {} of {} elements, as the manifest says", (*shard)->file.path(),
                 SafetensorsTypeOf(dtype), stored, piece.elements.size());
   }
   return Source{*shard, (*shard)->header.data_begin + entry->second->data.begin};
-}
-
-/// Of f32 and bf16, one to the other.
-static auto Convert(const std::byte* from, DType dtype, int64_t count, void* out) -> void {
-  if (dtype == DType::F32) {
-    const auto* const floats = reinterpret_cast<const float*>(from);
-    for (int64_t i = 0; i < count; ++i) {
-      Store(static_cast<BFloat16*>(out)[i], floats[i]);
-    }
-    return;
-  }
-  const auto* const halves = reinterpret_cast<const BFloat16*>(from);
-  for (int64_t i = 0; i < count; ++i) {
-    static_cast<float*>(out)[i] = Load(halves[i]);
-  }
 }
 
 auto CheckpointReader::ReadInterval(const std::string& stored, const Piece& piece, DType saved, int64_t begin,
@@ -224,20 +262,71 @@ auto CheckpointReader::ReadInterval(const std::string& stored, const Piece& piec
   if (!source) {
     return source.error();
   }
-  const int64_t offset = source->offset + begin * SizeOf(saved);
+  const auto read = [&](int64_t first, int64_t size, void* to) -> Status {
+    const int64_t bytes = size * SizeOf(saved);
+    RETURN_IF_ERROR(ReadAll(source->file->file, to, bytes, source->offset + first * SizeOf(saved)));
+    if (manifest_.published) {
+      read_[stored].Update(to, bytes);
+      bytes_read_ += bytes;
+    }
+    return Success{};
+  };
   if (saved == dtype) {
-    return ReadAll(source->file->file, out, count * SizeOf(saved), offset);
+    return read(begin, count, out);
   }
-  CHECK((saved == DType::F32 || saved == DType::BF16) && (dtype == DType::F32 || dtype == DType::BF16),
-        "{} is {}, and is read as {}", stored, ToText(saved), ToText(dtype));
+  CHECK(IsTypeOfSeed(saved) && (dtype == DType::F32 || dtype == DType::BF16), "{} is {}, and is read as {}", stored,
+        ToText(saved), ToText(dtype));
   constexpr int64_t BlockSize = 4096;
   alignas(float) std::array<std::byte, static_cast<size_t>(BlockSize) * sizeof(float)> block;
+  std::array<float, BlockSize> widened;
   for (int64_t at = 0; at < count; at += BlockSize) {
     const int64_t size = std::min(BlockSize, count - at);
-    RETURN_IF_ERROR(ReadAll(source->file->file, block.data(), size * SizeOf(saved), offset + at * SizeOf(saved)));
-    Convert(block.data(), saved, size, static_cast<std::byte*>(out) + at * SizeOf(dtype));
+    RETURN_IF_ERROR(read(begin + at, size, block.data()));
+    if (dtype == DType::F32) {
+      Widen(block.data(), saved, size, static_cast<float*>(out) + at);
+      continue;
+    }
+    Widen(block.data(), saved, size, widened.data());
+    for (int64_t i = 0; i < size; ++i) {
+      Store(static_cast<BFloat16*>(out)[at + i], widened[static_cast<size_t>(i)]);
+    }
   }
   return Success{};
+}
+
+auto CheckpointReader::Record() -> ErrorOr<std::string> {
+  if (!manifest_.published) {
+    return manifest_text_;
+  }
+  struct Read {
+    int64_t bytes = 0;
+    uint64_t low = 0;
+    uint64_t high = 0;
+  };
+  Digest mine;
+  for (const auto& [name, digest] : read_) {
+    const std::string line = fmt::format("{} {}\n", name, digest.Text());
+    mine.Update(line.data(), std::ssize(line));
+  }
+  const auto [low, high] = mine.Halves();
+  std::vector<Read> all{{bytes_read_, low, high}};
+  if (options_.control != nullptr) {
+    auto gathered = options_.control->GatherValues(AxisSet::All(), all.front());
+    if (!gathered) {
+      return gathered.error();
+    }
+    all = *std::move(gathered);
+  }
+  Manifest record = manifest_;
+  Digest digest;
+  for (const Read& read : all) {
+    const std::string line = DigestText(read.low, read.high) + "\n";
+    digest.Update(line.data(), std::ssize(line));
+    record.published->bytes_read += read.bytes;
+  }
+  record.published->digest_read = digest.Text();
+  record.published->directory = std::filesystem::path(options_.path).filename().string();
+  return ToText(record);
 }
 
 auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*> {

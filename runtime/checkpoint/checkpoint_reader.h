@@ -11,6 +11,7 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
+#include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
 #include "compiler/plan/plan.h"
@@ -48,8 +49,9 @@ class CheckpointReader {
   ~CheckpointReader();
 
   auto manifest() const -> const Manifest& { return manifest_; }
-  /// As its file has it.
-  auto manifest_text() const -> const std::string& { return manifest_text_; }
+  /// Returns what a run that began from this seed puts on record: the manifest, with what the ranks have read if it is
+  /// that of a model of Hugging Face. Collective.
+  auto Record() -> ErrorOr<std::string>;
   auto step() const -> int64_t { return manifest_.step; }
   /// True if states of this role are read for the purpose.
   auto Gives(StateRole role) const -> bool {
@@ -58,7 +60,7 @@ class CheckpointReader {
   /// Value of a scalar of kind State. Errors: not in the checkpoint.
   auto ReadScalar(std::string_view name) const -> ErrorOr<double>;
   /// Elements of a logical tensor, whatever pieces they were saved in. If they were saved in another type than `dtype`,
-  /// they are widened from bf16 to f32, or rounded to the nearest bf16, ties to even.
+  /// they are widened to f32, or rounded to the nearest bf16, ties to even.
   auto ReadElements(std::string_view name, StateRole role, const BoxInterval& wanted, DType dtype, void* out) -> Status;
   /// A parameter's tensor, to be read from any element on; it lives as long as the reader. What is read counts only if
   /// CheckMapped succeeds after it.
@@ -73,6 +75,8 @@ class CheckpointReader {
   auto Load() -> Status;
   auto CheckFiles(int64_t part, int64_t num_parts) -> Status;
   auto CheckFile(const std::string& name, const ManifestFile& expected) -> Status;
+  /// Compares the bits of tensors that are said to be one.
+  auto CheckCopies(int64_t part, int64_t num_parts) -> Status;
   /// Elements [begin, begin + count) of a piece of type `saved`.
   auto ReadInterval(const std::string& stored, const Piece& piece, DType saved, int64_t begin, int64_t count,
                     DType dtype, void* out) -> Status;
@@ -88,6 +92,11 @@ class CheckpointReader {
   CheckpointReaderOptions options_;
   Manifest manifest_;
   std::string manifest_text_;
+  /// By which the plan knows a seed.
+  std::string digest_;
+  /// What was read of each tensor of a published model, in the order in which it was.
+  std::map<std::string, Digest, std::less<>> read_;
+  int64_t bytes_read_ = 0;
   Descriptor directory_;
   std::map<std::string, std::unique_ptr<ShardFile>, std::less<>> files_;
   std::map<std::string, std::unique_ptr<LoadedTensor>, std::less<>> mapped_;

@@ -6,13 +6,13 @@
 
 #include "compiler/base/bfloat16.h"
 #include "compiler/base/check.h"
+#include "compiler/base/half.h"
 
 namespace shardc {
 
 MappedTensor::MappedTensor(int64_t num_elements, DType dtype, std::vector<MappedPiece> pieces)
     : num_elements_(num_elements), dtype_(dtype), pieces_(std::move(pieces)) {
-  CHECK(!pieces_.empty() && (dtype == DType::F32 || dtype == DType::BF16), "{} pieces of {}", pieces_.size(),
-        ToText(dtype));
+  CHECK(!pieces_.empty() && IsTypeOfSeed(dtype), "{} pieces of {}", pieces_.size(), ToText(dtype));
   std::sort(pieces_.begin(), pieces_.end(), [](const MappedPiece& a, const MappedPiece& b) {
     return std::pair(a.interval.columns.begin, a.interval.elements.begin) <
            std::pair(b.interval.columns.begin, b.interval.elements.begin);
@@ -29,17 +29,25 @@ auto MappedTensor::PieceWith(int64_t column, int64_t row) const -> const MappedP
   return *(std::partition_point(pieces_.begin(), pieces_.end(), is_before) - 1);
 }
 
-/// Widens `count` elements.
-static auto Widen(const std::byte* from, DType dtype, int64_t count, float* out) -> void {
-  if (dtype == DType::F32) {
-    std::memcpy(out, from, static_cast<size_t>(count) * sizeof(float));
-    return;
-  }
+template <class T>
+static auto WidenAs(const std::byte* from, int64_t count, float* out) -> void {
   for (int64_t i = 0; i < count; ++i) {
-    BFloat16 element{};
+    T element{};
     std::memcpy(&element, from + i * static_cast<int64_t>(sizeof element), sizeof element);
     out[i] = Load(element);
   }
+}
+
+auto Widen(const std::byte* from, DType dtype, int64_t count, float* out) -> void {
+  switch (dtype) {
+    case DType::F32: std::memcpy(out, from, static_cast<size_t>(count) * sizeof(float)); return;
+    case DType::BF16: WidenAs<BFloat16>(from, count, out); return;
+    case DType::F16: WidenAs<Half>(from, count, out); return;
+    case DType::F64:
+    case DType::I32:
+    case DType::I64: break;
+  }
+  CHECK(false, "elements of {} are widened", ToText(dtype));
 }
 
 auto MappedTensor::Read(int64_t begin, int64_t count, float* out) const -> void {

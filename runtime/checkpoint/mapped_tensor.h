@@ -10,6 +10,9 @@
 
 namespace shardc {
 
+/// Widens `count` elements to f32, which is exact. Requires: a type of seeds.
+auto Widen(const std::byte* from, DType dtype, int64_t count, float* out) -> void;
+
 class MappedTensor : public LoadedTensor {
  public:
   /// A piece, and where its first element lies.
@@ -18,7 +21,7 @@ class MappedTensor : public LoadedTensor {
     const std::byte* data = nullptr;
   };
 
-  /// Requires: the pieces hold each element once (CheckCover); f32 or bf16; the mappings outlive it.
+  /// Requires: the pieces hold each element once (CheckCover); a type of seeds; the mappings outlive it.
   MappedTensor(int64_t num_elements, DType dtype, std::vector<MappedPiece> pieces);
 
   auto num_elements() const -> int64_t override { return num_elements_; }

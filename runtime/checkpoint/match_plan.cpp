@@ -106,8 +106,8 @@ auto RolesOf(const Plan& plan, ReadPurpose purpose) -> std::map<std::string, std
   return roles;
 }
 
-auto MatchSeed(const Manifest& manifest, std::string_view manifest_text, const Seed& seed) -> Status {
-  if (const std::string digest = DigestInManifest(manifest_text); digest != seed.manifest) {
+auto MatchSeed(const Manifest& manifest, std::string_view digest, const Seed& seed) -> Status {
+  if (digest != seed.manifest) {
     return Fail(
         ExitCode::Checkpoint,
         "it is not the one that the plan was made for: the digest of its manifest is {}, the plan says {}; make "
@@ -349,9 +349,8 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
 
 }  // namespace
 
-auto MatchPlan(const Manifest& manifest, std::string_view manifest_text, const CheckpointReaderOptions& options)
-    -> Status {
-  return options.purpose == ReadPurpose::Seed ? MatchSeed(manifest, manifest_text, options.plan->seed)
+auto MatchPlan(const Manifest& manifest, std::string_view digest, const CheckpointReaderOptions& options) -> Status {
+  return options.purpose == ReadPurpose::Seed ? MatchSeed(manifest, digest, options.plan->seed)
                                               : MatchRun(manifest, options);
 }
 

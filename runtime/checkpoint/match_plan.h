@@ -8,9 +8,8 @@
 
 namespace shardc {
 
-/// For the purpose that the options name. Errors: ExitCode::Checkpoint, naming what differs: "checkpoint of another
-/// model: layers is 4 there, 6 here".
-auto MatchPlan(const Manifest& manifest, std::string_view manifest_text, const CheckpointReaderOptions& options)
-    -> Status;
+/// For the purpose that the options name. `digest`: by which a plan knows the seed. Errors: ExitCode::Checkpoint,
+/// naming what differs: "checkpoint of another model: layers is 4 there, 6 here".
+auto MatchPlan(const Manifest& manifest, std::string_view digest, const CheckpointReaderOptions& options) -> Status;
 
 }  // namespace shardc

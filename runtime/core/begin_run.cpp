@@ -46,7 +46,6 @@ auto RankRunner::StartFirst() -> Status {
       return Fail(opened.error().code, "the run begins from another's parameters: {}", opened.error().message);
     }
     reader = *std::move(opened);
-    seed_manifest_ = reader->manifest_text();
     writer_->set_seed({.run_id = seed.run_id, .step = seed.step, .digest = seed.manifest});
   }
   services_.seed = reader.get();
@@ -61,6 +60,13 @@ auto RankRunner::StartFirst() -> Status {
   }
   services_.seed = nullptr;
   RETURN_IF_ERROR(fired);
+  if (reader != nullptr) {
+    auto record = reader->Record();
+    if (!record) {
+      return record.error();
+    }
+    seed_manifest_ = *std::move(record);
+  }
   RETURN_IF_ERROR(CheckFirstState(binder_));
   // The moments are zero.
   RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
@@ -79,10 +85,8 @@ auto RankRunner::StartFirst() -> Status {
             .digest = seed.manifest};
   const auto loaded = std::count_if(plan_.parameters.begin(), plan_.parameters.end(),
                                     [](const Parameter& parameter) { return LoadedTensorOf(parameter).has_value(); });
-  Say(
-      fmt::format("run {}: started from seed {} (step {} of run {}), {} parameters loaded, {} generated "
-                  "({})\n",
-                  plan_.run.run_id, seed.path, seed.step, seed.run_id, loaded, plan_.parameters.size() - loaded, why));
+  Say(fmt::format("run {}: started from seed {} ({}), {} parameters loaded{}, {} generated ({})\n", plan_.run.run_id,
+                  seed.path, ToText(seed), loaded, ConversionsOf(plan_), plan_.parameters.size() - loaded, why));
   return Success{};
 }
 

@@ -19,6 +19,7 @@ static auto DeadPaint(DType dtype) -> uint64_t {
   switch (dtype) {
     case DType::F32:
     case DType::BF16:
+    case DType::F16:
     case DType::I32: return 0x7fa0'7fa0'7fa0'7fa0;
     case DType::F64: return 0x7ff4'7ff4'7ff4'7ff4;
     case DType::I64: return 0xfff4'7ff4'7ff4'7ff4;

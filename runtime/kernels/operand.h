@@ -37,7 +37,8 @@ auto ForElementType(DType dtype, const Make& make) -> Kernel {
     case DType::BF16: return make.template operator()<BFloat16>();
     case DType::F64:
     case DType::I32:
-    case DType::I64: break;
+    case DType::I64:
+    case DType::F16: break;
   }
   CHECK(false, "no kernel computes in {}", ToText(dtype));
 }

@@ -26,7 +26,7 @@ class DataDigests : public testing::Test {
       fingerprints.assign(plan_.data.sources.size(), "1 file");
     }
     manifest.data = DescribeData(plan_, "all", fingerprints, there);
-    const Status matched = MatchPlan(manifest, text_,
+    const Status matched = MatchPlan(manifest, DigestInManifest(text_),
                                      {.path = {},
                                       .plan = &plan_,
                                       .data_fingerprint = "all",

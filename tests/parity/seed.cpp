@@ -3,18 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
 
-#include "compiler/base/bfloat16.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/plan/init_rule.h"
-#include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
+#include "tests/parity/begun_parameters.h"
 #include "tests/parity/compare.h"
 #include "tests/support/kernel_fixture.h"
-#include "tests/support/owned_intervals.h"
 #include "tests/support/random_page.h"
 #include "tests/support/temporary_folder.h"
 
@@ -229,44 +225,8 @@ class SeedParity : public testing::Test {
                        more.empty() ? "" : ", ", more);
   }
 
-  /// What the ranks begin with, put together; and how many elements they drew.
   auto Begin(const Plan& plan, int64_t& drawn) -> NamedNumbers {
-    NamedNumbers tensors;
-    for (const Parameter& parameter : plan.parameters) {
-      tensors[parameter.name].assign(static_cast<size_t>(parameter.num_elements()), NAN);
-    }
-    std::atomic<int64_t> drawn_by_all = 0;
-    const auto code = LaunchThreads(plan, {}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-      context.run_dir = folder_ / "none";
-      auto runner = RankRunner::Create(context);
-      if (!runner) {
-        return runner.error();
-      }
-      if (const auto begun = (*runner)->Begin(); !begun) {
-        return begun.error();
-      }
-      for (const Drawn& of_parameter : (*runner)->drawn()) {
-        drawn_by_all += of_parameter.count;
-      }
-      for (const SubVector& sub_vector : plan.sub_vectors) {
-        // (Begin has compared the ranks that hold the same.)
-        if (plan.mesh.IndexIn(CopyAxes(sub_vector, plan.mesh), context.rank) > 0) {
-          continue;
-        }
-        const View slice = (*runner)->ViewOf(sub_vector.shard);
-        ForEachOwnedInterval(
-            plan, sub_vector, context.rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
-              for (int64_t i = 0; i < end - begin; ++i) {
-                tensors.at(parameter.name)[static_cast<size_t>(begin + i)] =
-                    slice.dtype == DType::BF16 ? Load(slice.At<BFloat16>({})[at + i]) : slice.At<float>({})[at + i];
-              }
-            });
-      }
-      return ExitCode::Ok;
-    });
-    CHECK(code.ok() && *code == ExitCode::Ok, "{}", code.ok() ? "" : code.error().message);
-    drawn = drawn_by_all;
-    return tensors;
+    return BegunParameters(plan, folder_ / "none", drawn);
   }
 
   auto FromPython(const Plan& plan, const NamedNumbers& like, bool is_grown) -> NamedNumbers {

@@ -298,6 +298,7 @@ auto KernelFixture::Numbers(ValueId value) -> std::vector<double> {
     case DType::F64: return widened(std::span<const double>(At<double>(value)));
     case DType::I32: return widened(std::span<const int32_t>(At<int32_t>(value)));
     case DType::I64: return widened(std::span<const int64_t>(At<int64_t>(value)));
+    case DType::F16: break;
   }
   CHECK(false, "numbers of a type that is none");
 }

@@ -48,6 +48,7 @@ auto Bind(const op::Fill& op, Binder& binder) -> Kernel {
       shardc::Store(value, static_cast<float>(op.value));
       return BindFill(op, binder, value);
     }
+    case DType::F16: break;
   }
   CHECK(false, "fill of a type that is none");
 }

@@ -230,7 +230,8 @@ auto BindInitialize(const op::Initialize& op, Binder& of_kernels, Binder& of_hos
     case DType::BF16: return Draws<BFloat16>(op, *owned, of_kernels, of_host);
     case DType::F64:
     case DType::I32:
-    case DType::I64: break;
+    case DType::I64:
+    case DType::F16: break;
   }
   CHECK(false, "a parameter of {}", ToText(of_host.ViewOf(op.shard).dtype));
 }

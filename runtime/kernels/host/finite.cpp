@@ -30,7 +30,8 @@ static auto ScanAny(DType dtype, const std::byte* data, int64_t count, const IsB
     case DType::BF16: return Scan(reinterpret_cast<const BFloat16*>(data), count, is_bad);
     case DType::F64: return Scan(reinterpret_cast<const double*>(data), count, is_bad);
     case DType::I32:
-    case DType::I64: break;
+    case DType::I64:
+    case DType::F16: break;
   }
   return std::nullopt;
 }

@@ -29,6 +29,7 @@ inline auto ToScalarType(DType dtype) -> at::ScalarType {
     case DType::F64: return at::kDouble;
     case DType::I32: return at::kInt;
     case DType::I64: return at::kLong;
+    case DType::F16: return at::kHalf;
   }
   CHECK(false, "a dtype that is none");
 }

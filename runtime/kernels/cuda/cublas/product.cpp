@@ -61,7 +61,8 @@ auto TypeOf(DType dtype) -> cudaDataType_t {
     case DType::BF16: return CUDA_R_16BF;
     case DType::F64:
     case DType::I32:
-    case DType::I64: break;
+    case DType::I64:
+    case DType::F16: break;
   }
   CHECK(false, "no product of {}", ToText(dtype));
 }

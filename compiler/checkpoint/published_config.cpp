@@ -1,0 +1,389 @@
+#include "compiler/checkpoint/published_config.h"
+
+#include <fmt/args.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "compiler/base/json_reader.h"
+#include "compiler/base/real_text.h"
+
+namespace shardc {
+
+using nlohmann::json;
+
+namespace {
+
+struct ClassRow {
+  std::string_view name;
+  std::string_view family;
+  std::string_view model_type;
+};
+constexpr auto ClassRows = std::to_array<ClassRow>({
+#define HF_CLASS(Class, family, model_type) {#Class, #family, model_type},
+#include "schemas/hf_config.def"
+});
+
+struct SizeRow {
+  std::string_view architecture;
+  const char* key;
+  std::string_view model_key;
+  std::string_view absent;
+};
+constexpr auto SizeRows = std::to_array<SizeRow>({
+#define HF_SIZE(Class, key, model_key, absent) {#Class, #key, #model_key, absent},
+#include "schemas/hf_config.def"
+});
+
+struct OnlyRow {
+  std::string_view architecture;
+  const char* key;
+  std::string_view values;
+  std::string_view absent;
+};
+constexpr auto OnlyRows = std::to_array<OnlyRow>({
+#define HF_ONLY(Class, key, values, absent) {#Class, #key, values, absent},
+#include "schemas/hf_config.def"
+});
+
+struct RopeRow {
+  std::string_view type;
+  /// Separated by blanks.
+  std::string_view keys;
+  const char* formula;
+};
+constexpr auto RopeRows = std::to_array<RopeRow>({
+#define HF_ROPE(type, keys, formula) {type, keys, formula},
+#include "schemas/hf_config.def"
+});
+
+struct RefusedRow {
+  std::string_view key;
+  std::string_view why;
+};
+constexpr auto RefusedRows = std::to_array<RefusedRow>({
+#define HF_REFUSED(key, why) {#key, why},
+#include "schemas/hf_config.def"
+});
+
+constexpr auto ReadKeys = std::to_array<std::string_view>({
+#define HF_READ(key) #key,
+#include "schemas/hf_config.def"
+});
+
+constexpr auto IgnoredKeys = std::to_array<std::string_view>({
+#define HF_IGNORED(key) #key,
+#include "schemas/hf_config.def"
+});
+
+struct KeyType {
+  std::string_view key;
+  std::string_view type;
+};
+constexpr auto KeyTypes = std::to_array<KeyType>({
+#define MODEL_KEY(name, Type, ...) {#name, #Type},
+#include "schemas/model_keys.def"
+});
+
+template <class... Arguments>
+auto Refuse(fmt::format_string<Arguments...> text, Arguments&&... arguments) -> Error {
+  return {ExitCode::Checkpoint,
+          fmt::format("{}: {}", ConfigName, fmt::format(text, std::forward<Arguments>(arguments)...))};
+}
+
+/// Reads what one config.json says of its class.
+class ConfigReader {
+ public:
+  explicit ConfigReader(const json& config) : config_(config) {}
+
+  auto Read() -> ErrorOr<PublishedConfig>;
+
+ private:
+  /// Returns the value of a key; null if the file lacks it.
+  auto Find(std::string_view key) const -> const json* {
+    const auto found = config_.find(key);
+    return found == config_.end() ? nullptr : &*found;
+  }
+  auto ReadClass() -> Status;
+  auto ReadSize(const SizeRow& row) -> Status;
+  auto CheckOnly(const OnlyRow& row) -> Status;
+  auto ReadType() -> Status;
+  auto ReadRope() -> Status;
+  auto ReadScaling(const json& rope, const char* key) -> Status;
+  auto CheckKeys() const -> Status;
+
+  const json& config_;
+  const ClassRow* class_ = nullptr;
+  PublishedConfig published_;
+};
+
+auto ConfigReader::ReadClass() -> Status {
+  std::vector<std::string_view> known;
+  for (const ClassRow& row : ClassRows) {
+    known.push_back(row.name);
+  }
+  const std::string remedy = fmt::format("take a model of {}", fmt::join(known, ", "));
+  const json* const classes = Find("architectures");
+  const json* const type = Find("model_type");
+  const bool names_one = classes != nullptr && classes->is_array() && classes->size() == 1 && (*classes)[0].is_string();
+  if (!names_one && (classes == nullptr || classes->is_null())) {
+    // A configuration that no class of transformers has saved yet.
+    for (const ClassRow& row : ClassRows) {
+      class_ = type != nullptr && *type == row.model_type ? &row : class_;
+    }
+    return class_ != nullptr ? Status(Success{})
+                             : Refuse("it names no class in `architectures`, and `model_type` is {:.60}; {}",
+                                      type == nullptr ? "missing" : type->dump(), remedy);
+  }
+  for (const ClassRow& row : ClassRows) {
+    class_ = names_one && (*classes)[0] == row.name ? &row : class_;
+  }
+  if (class_ == nullptr) {
+    return Refuse("`architectures` is {:.80}, which this program does not compute; {}", classes->dump(), remedy);
+  }
+  if (type != nullptr && *type != class_->model_type) {
+    return Refuse("`model_type` is {:.60}, and that of {} is \"{}\"; correct the one that is wrong", type->dump(),
+                  class_->name, class_->model_type);
+  }
+  return Success{};
+}
+
+/// Returns a value as the key of [model] has it in TOML; nothing if it is of another type, or no size.
+auto InToml(const json& value, std::string_view type) -> std::optional<std::string> {
+  if (type == "Bool") {
+    return value.is_boolean() ? std::optional<std::string>(value.get<bool>() ? "true" : "false") : std::nullopt;
+  }
+  if (type == "Int") {
+    const auto count = JsonCount(value, ExitCode::Checkpoint);
+    return count ? std::optional(fmt::format("{}", *count)) : std::nullopt;
+  }
+  return value.is_number() ? std::optional(RealText(value.get<double>())) : std::nullopt;
+}
+
+auto ConfigReader::ReadSize(const SizeRow& row) -> Status {
+  const json* const given = Find(row.key);
+  const json absent = json::parse(row.absent);
+  const json& value = given != nullptr ? *given : absent;
+  if (given != nullptr) {
+    published_.read[row.key] = given->dump();
+  }
+  const bool follows = row.model_key == "kv_heads" || row.model_key == "head_dim";
+  if (value.is_null() && follows) {
+    return Success{};
+  }
+  const auto type = std::ranges::find(KeyTypes, row.model_key, &KeyType::key);
+  const auto text = InToml(value, type->type);
+  if (!text) {
+    return Refuse("`{}` is {:.60}, and gives `model.{}`, which takes {}", row.key, value.dump(), row.model_key,
+                  type->type == "Bool"  ? "true or false"
+                  : type->type == "Int" ? "a whole number"
+                                        : "a number");
+  }
+  published_.model[std::string(row.model_key)] = *text;
+  return Success{};
+}
+
+auto ConfigReader::CheckOnly(const OnlyRow& row) -> Status {
+  const json* const given = Find(row.key);
+  const json values = json::parse(row.values);
+  const json value = given != nullptr ? *given : json::parse(row.absent);
+  if (given != nullptr) {
+    published_.read[row.key] = given->dump();
+  }
+  const auto is_computed = [&](const json& item) { return std::ranges::find(values, item) != values.end(); };
+  if (value.is_array() ? std::ranges::all_of(value, is_computed) : is_computed(value)) {
+    return Success{};
+  }
+  std::vector<std::string> texts;
+  for (const json& item : values) {
+    texts.push_back(item.dump());
+  }
+  return Refuse("`{}` is {:.80}{}, and this program computes {} with {} only; take another model", row.key,
+                value.dump(), given == nullptr ? fmt::format(" where it is absent ({})", class_->name) : "",
+                class_->name, fmt::join(texts, " or "));
+}
+
+auto ConfigReader::ReadType() -> Status {
+  struct TypeWord {
+    std::string_view word;
+    DType dtype;
+  };
+  constexpr auto Words =
+      std::to_array<TypeWord>({{"float32", DType::F32}, {"float16", DType::F16}, {"bfloat16", DType::BF16}});
+  // transformers 5 prefers the first.
+  for (const char* const key : {"dtype", "torch_dtype"}) {
+    const json* const given = Find(key);
+    if (given == nullptr || given->is_null()) {
+      continue;
+    }
+    const auto word = std::ranges::find_if(Words, [&](const TypeWord& row) { return *given == row.word; });
+    if (word == Words.end()) {
+      return Refuse("`{}` is {:.60}; weights are read as \"float32\", \"float16\" or \"bfloat16\"", key, given->dump());
+    }
+    if (published_.dtype && *published_.dtype != word->dtype) {
+      return Refuse("`{}` and `{}` differ; delete the one that is wrong", published_.dtype_key, key);
+    }
+    published_.read[key] = given->dump();
+    if (!published_.dtype) {
+      published_.dtype = word->dtype;
+      published_.dtype_key = key;
+    }
+  }
+  return Success{};
+}
+
+/// Reads rope_parameters (transformers 5) or rope_scaling (4), which differ only in who holds the base.
+auto ConfigReader::ReadScaling(const json& rope, const char* key) -> Status {
+  if (!rope.is_object()) {
+    return Refuse("`{}` is {:.60}, which is no object", key, rope.dump());
+  }
+  const char* const type_key = rope.contains("rope_type") ? "rope_type" : "type";
+  const json type = rope.value(type_key, json("default"));
+  const auto row = std::ranges::find_if(RopeRows, [&](const RopeRow& known) { return type == known.type; });
+  if (row == RopeRows.end()) {
+    std::vector<std::string> known;
+    for (const RopeRow& each : RopeRows) {
+      known.push_back(fmt::format("\"{}\"", each.type));
+    }
+    return Refuse("`{}.{}` is {:.60}; this program computes {}; take another model", key, type_key, type.dump(),
+                  fmt::join(known, ", "));
+  }
+  fmt::dynamic_format_arg_store<fmt::format_context> numbers;
+  std::vector<std::string_view> keys{"rope_type", "type", "rope_theta", "partial_rotary_factor"};
+  for (std::string_view rest = row->keys; !rest.empty();) {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    const std::string name(rest.substr(0, end));
+    keys.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const auto number = rope.find(name);
+    if (number == rope.end() || !number->is_number()) {
+      return Refuse("`{}.{}` is {:.60}, and {} needs a number", key, name,
+                    number == rope.end() ? "missing" : number->dump(), type.dump());
+    }
+    numbers.push_back(number->get<double>());
+  }
+  for (const auto& [name, value] : rope.items()) {
+    if (std::ranges::find(keys, name) == keys.end()) {
+      return Refuse("`{}.{}` is not known with {}; delete it if it does not change the forward", key, name,
+                    type.dump());
+    }
+  }
+  if (const json factor = rope.value("partial_rotary_factor", json(1)); factor != 1) {
+    return Refuse("`{}.partial_rotary_factor` is {:.60}, and this program computes 1 only; take another model", key,
+                  factor.dump());
+  }
+  if (*row->formula != '\0') {
+    published_.model["rope_frequency"] = fmt::format("\"{}\"", fmt::vformat(row->formula, numbers));
+  }
+  return Success{};
+}
+
+auto ConfigReader::ReadRope() -> Status {
+  constexpr double Default = 10000.0;
+  const json* const parameters = Find("rope_parameters");
+  const json* const scaling = Find("rope_scaling");
+  const bool is_new = parameters != nullptr && !parameters->is_null();
+  const bool is_old = scaling != nullptr && !scaling->is_null();
+  if (is_new && is_old) {
+    return Refuse("it has `rope_parameters` and `rope_scaling`; delete the one that is wrong");
+  }
+  const char* const key = is_new ? "rope_parameters" : "rope_scaling";
+  const json* const rope = is_new ? parameters : is_old ? scaling : nullptr;
+  if (rope != nullptr) {
+    RETURN_IF_ERROR(ReadScaling(*rope, key));
+    published_.read[key] = rope->dump();
+  }
+  const json* theta = Find("rope_theta");
+  if (theta != nullptr) {
+    published_.read["rope_theta"] = theta->dump();
+  }
+  if (rope != nullptr && rope->contains("rope_theta")) {
+    const json& inner = rope->at("rope_theta");
+    if (theta != nullptr && *theta != inner) {
+      return Refuse("`rope_theta` is {:.60}, and `{}.rope_theta` {:.60}; delete the one that is wrong", theta->dump(),
+                    key, inner.dump());
+    }
+    theta = &inner;
+  }
+  if (theta != nullptr && !theta->is_number()) {
+    return Refuse("`rope_theta` is {:.60}, which is no number", theta->dump());
+  }
+  published_.model["rope_theta"] = RealText(theta == nullptr ? Default : theta->get<double>());
+  return Success{};
+}
+
+auto ConfigReader::CheckKeys() const -> Status {
+  for (const auto& [key, value] : config_.items()) {
+    const auto is_row = [&](const auto& row) { return row.architecture == class_->name && row.key == key; };
+    if (std::ranges::any_of(SizeRows, is_row) || std::ranges::any_of(OnlyRows, is_row) ||
+        std::ranges::find(ReadKeys, key) != ReadKeys.end() ||
+        std::ranges::find(IgnoredKeys, key) != IgnoredKeys.end() ||
+        std::ranges::find(RefusedRows, key, &RefusedRow::key) != RefusedRows.end()) {
+      continue;
+    }
+    return Refuse(
+        "the key `{}` is not known for {}: it may change what the model computes; delete it from the file if it does "
+        "not",
+        key, class_->name);
+  }
+  return Success{};
+}
+
+auto ConfigReader::Read() -> ErrorOr<PublishedConfig> {
+  if (!config_.is_object()) {
+    return Refuse("it holds no object");
+  }
+  for (const RefusedRow& row : RefusedRows) {
+    if (const json* const given = Find(row.key); given != nullptr && !given->is_null()) {
+      return Refuse("`{}`: {}", row.key, row.why);
+    }
+  }
+  RETURN_IF_ERROR(ReadClass());
+  published_.architecture = class_->name;
+  published_.model["family"] = fmt::format("\"{}\"", class_->family);
+  for (const SizeRow& row : SizeRows) {
+    if (row.architecture == class_->name) {
+      RETURN_IF_ERROR(ReadSize(row));
+    }
+  }
+  for (const OnlyRow& row : OnlyRows) {
+    if (row.architecture == class_->name) {
+      RETURN_IF_ERROR(CheckOnly(row));
+    }
+  }
+  RETURN_IF_ERROR(ReadType());
+  RETURN_IF_ERROR(ReadRope());
+  RETURN_IF_ERROR(CheckKeys());
+  published_.tied = published_.model.at("tied") == "true";
+  return std::move(published_);
+}
+
+}  // namespace
+
+auto ReadPublishedConfig(std::string_view text) -> ErrorOr<PublishedConfig> {
+  const auto config = ParseJson(text, ExitCode::Checkpoint);
+  if (!config) {
+    return Refuse("{}", config.error().message);
+  }
+  return ConfigReader(*config).Read();
+}
+
+auto IsPublishedBuffer(std::string_view tensor) -> bool {
+  constexpr auto Ends = std::to_array<std::string_view>({
+#define HF_BUFFER(end) end,
+#include "schemas/hf_config.def"
+  });
+  return std::ranges::any_of(Ends, [&](std::string_view end) { return tensor.ends_with(end); });
+}
+
+auto TiedTensors() -> const std::map<std::string, std::string>& {
+  static const std::map<std::string, std::string> tensors{
+#define HF_TIED(tensor, other) {tensor, other},
+#include "schemas/hf_config.def"
+  };
+  return tensors;
+}
+
+}  // namespace shardc

@@ -1,0 +1,41 @@
+// config.json of a model of Hugging Face: which model of ours it describes, by the rows of schemas/hf_config.def. What
+// could change the forward and is not known here is an error, never a guess.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "compiler/base/error_or.h"
+#include "compiler/plan/types.h"
+
+namespace shardc {
+
+constexpr const char* ConfigName = "config.json";
+
+struct PublishedConfig {
+  /// The class of transformers that computes the model: "LlamaForCausalLM".
+  std::string architecture;
+  /// The keys of [model] with their values in TOML, "layers" and "32"; all that the family has, save those that have
+  /// their defaults: rope_frequency, and kv_heads and head_dim where they follow from other keys. `seq` is the longest
+  /// sequence that the model takes.
+  std::map<std::string, std::string> model;
+  /// The keys that decide about the model, with their values as they are in the file, in JSON.
+  std::map<std::string, std::string> read;
+  /// The type of all weights, and the key that says so; nothing if the file gives none.
+  std::optional<DType> dtype;
+  std::string dtype_key;
+  bool tied = false;
+};
+
+/// Reads the text of a config.json. Errors: ExitCode::Checkpoint, with key and remedy.
+auto ReadPublishedConfig(std::string_view text) -> ErrorOr<PublishedConfig>;
+
+/// Returns true for a tensor that transformers computes and does not load: HF_BUFFER.
+auto IsPublishedBuffer(std::string_view tensor) -> bool;
+
+/// Returns the tensors that are one if a model is tied, and the other that each of them is: HF_TIED.
+auto TiedTensors() -> const std::map<std::string, std::string>&;
+
+}  // namespace shardc

@@ -1,0 +1,50 @@
+#include "compiler/checkpoint/seed_contents.h"
+
+#include "compiler/base/files.h"
+#include "compiler/checkpoint/cover.h"
+#include "compiler/checkpoint/published_config.h"
+#include "compiler/checkpoint/published_model.h"
+
+namespace shardc {
+
+auto HoldsSeed(const Descriptor& directory) -> bool {
+  return HasEntry(directory, ManifestName) || HasEntry(directory, ConfigName);
+}
+
+auto ReadSeedContents(const Descriptor& directory) -> ErrorOr<SeedContents> {
+  if (!HasEntry(directory, ManifestName) && HasEntry(directory, ConfigName)) {
+    auto manifest = ReadPublishedModel(directory);
+    if (!manifest) {
+      return manifest.error();
+    }
+    std::string text = ToText(*manifest);
+    std::string digest = DigestInManifest(text);
+    return SeedContents{*std::move(manifest), std::move(text), std::move(digest)};
+  }
+  auto text = ReadFileAt(directory, ManifestName, MaxManifestBytes);
+  if (!text) {
+    return Fail(ExitCode::Checkpoint, "{}", text.error().message);
+  }
+  auto contents = SeedContentsFromRecord(*std::move(text));
+  return contents ? contents
+                  : Fail(ExitCode::Checkpoint, "{}/{}: {}", directory.path(), ManifestName, contents.error().message);
+}
+
+auto SeedContentsFromRecord(std::string text) -> ErrorOr<SeedContents> {
+  auto manifest = ManifestFromText(text);
+  if (!manifest) {
+    return manifest.error();
+  }
+  RETURN_IF_ERROR(CheckCover(*manifest));
+  SeedContents contents{*std::move(manifest), std::move(text), ""};
+  contents.digest = DigestInManifest(contents.text);
+  if (contents.manifest.published) {
+    // What a start noted of its reading is not of the seed.
+    Manifest unread = contents.manifest;
+    unread.published->digest_read.clear();
+    contents.digest = DigestInManifest(ToText(unread));
+  }
+  return contents;
+}
+
+}  // namespace shardc

@@ -1,0 +1,132 @@
+// Runs that begin from models of Hugging Face: each parameter has the values of its tensor in the files, to the bit, on
+// every mesh, in every type, from one file and from three.
+#include <gtest/gtest.h>
+
+#include "compiler/base/bfloat16.h"
+#include "compiler/check/check_recipe.h"
+#include "compiler/passes/pipeline.h"
+#include "compiler/plan/init_rule.h"
+#include "tests/parity/begun_parameters.h"
+#include "tests/parity/compare.h"
+#include "tests/support/published_files.h"
+#include "tests/support/temporary_folder.h"
+
+namespace shardc {
+namespace {
+
+using Sets = std::vector<std::string>;
+
+constexpr std::string_view PublishedSettings = R"toml(
+[model]
+family = "{}"
+layers = 2
+hidden = {}
+heads = 4
+kv_heads = 2
+head_dim = {}
+ffn = 102
+vocab = 257
+seq = 32
+rope_theta = 5000.0
+norm_eps = 1e-5
+tied = {}
+[optimizer]
+lr = 0.01
+[data]
+tokens = ["tokens.u16"]
+format = "u16"
+[batch]
+micro = 1
+[train]
+steps = 1
+[run]
+threads = 1
+[start]
+first = {{ seed = "model" }}
+)toml";
+
+class PublishedSeed : public testing::Test {
+ protected:
+  PublishedSeed() { WriteText(folder_ / "tokens.u16", std::string(2000, '\0')); }
+
+  /// Compiles a recipe of the model; warnings are failures.
+  auto CompileFor(const std::string& family, bool is_tied, const Sets& sets) const -> Plan {
+    SourceSet sources;
+    Diagnostics diagnostics(&sources);
+    const bool is_qwen2 = family == "qwen2";
+    const auto recipe = ReadRecipe(
+        folder_ / "r.toml", fmt::format(PublishedSettings, family, is_qwen2 ? 56 : 60, is_qwen2 ? 14 : 12, is_tied),
+        sets, sources, diagnostics);
+    CHECK(recipe.ok(), "{}", RenderText(diagnostics, {}));
+    CheckRecipe(*recipe, diagnostics);
+    CHECK(!diagnostics.has_errors(), "{}", RenderText(diagnostics, {}));
+    auto plan = Compile(*recipe, {}, diagnostics);
+    CHECK(plan.ok(), "{}\n{}", plan.error().message, RenderText(diagnostics, {}));
+    EXPECT_EQ(RenderText(diagnostics, {}), "");
+    return *std::move(plan);
+  }
+
+  /// Returns what the parameters of a run begin with, if it begins from the files.
+  static auto Expected(const PublishedFiles& files, bool is_bf16) -> NamedNumbers {
+    NamedNumbers tensors;
+    for (const auto& [name, tensor] : files.tensors) {
+      for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+        BFloat16 rounded{};
+        Store(rounded, tensor.At(i));
+        tensors[name].push_back(is_bf16 ? Load(rounded) : tensor.At(i));
+      }
+    }
+    return tensors;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(PublishedSeed, EqualsFilesOnEveryMesh) {
+  const std::vector<Sets> meshes{{}, {"mesh.dp=2"}, {"mesh.tp=2"}, {"mesh.dp=2", "mesh.tp=2"}};
+  struct Case {
+    std::string family;
+    std::string dtype;
+    int num_files;
+    bool is_tied;
+  };
+  for (const Case& of : {Case{"llama", "F32", 1, false}, Case{"llama", "F16", 3, false}, Case{"llama", "BF16", 3, true},
+                         Case{"qwen2", "F16", 1, false}, Case{"qwen2", "BF16", 3, false},
+                         Case{"qwen3", "F32", 3, false}, Case{"qwen3", "BF16", 1, true}}) {
+    const PublishedFiles files = PublishedFiles::Make(of.family, of.dtype, of.is_tied);
+    std::filesystem::remove_all(folder_ / "model");
+    files.Write(folder_ / "model", of.num_files);
+    for (const bool is_bf16 : {false, true}) {
+      const NamedNumbers expected = Expected(files, is_bf16);
+      for (const Sets& mesh : meshes) {
+        Sets sets = mesh;
+        sets.emplace_back(is_bf16 ? "precision.master=bf16" : "precision.master=fp32");
+        SCOPED_TRACE(fmt::format("{} {} in {} files, {}", of.family, of.dtype, of.num_files, fmt::join(sets, ", ")));
+        const Plan plan = CompileFor(of.family, of.is_tied, sets);
+        int64_t drawn = -1;
+        EXPECT_TRUE(SameBits(BegunParameters(plan, folder_ / "none", drawn), expected));
+        EXPECT_EQ(drawn, 0);
+      }
+    }
+  }
+}
+
+TEST_F(PublishedSeed, RulesReadItsTensors) {
+  const PublishedFiles files = PublishedFiles::Make("llama", "F16");
+  files.Write(folder_ / "model", 3);
+  Sets sets{R"(start.first={ seed = "model", missing = ["lm_head.weight"] })",
+            R"(init.rule=[{ match = "lm_head.weight", value = "2 * seed('lm_head.weight')" }])"};
+  NamedNumbers expected = Expected(files, false);
+  for (auto& number : expected["lm_head.weight"]) {
+    number *= 2;
+  }
+  for (const char* const mesh : {"mesh.dp=1", "mesh.tp=2"}) {
+    sets.emplace_back(mesh);
+    int64_t drawn = -1;
+    EXPECT_TRUE(SameBits(BegunParameters(CompileFor("llama", false, sets), folder_ / "none", drawn), expected));
+    EXPECT_GT(drawn, 0);
+  }
+}
+
+}  // namespace
+}  // namespace shardc
