@@ -3,19 +3,26 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
+#include <map>
 #include <memory>
 
 #include <fmt/format.h>
 
+#include "compiler/base/family_keys.h"
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/printable.h"
+#include "compiler/checkpoint/seed_contents.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 #include "compiler/recipe/preset_names.h"
 #include "compiler/recipe/reference.h"
+#include "compiler/recipe/write.h"
 
 namespace shardc {
 
@@ -23,8 +30,12 @@ namespace {
 
 struct NewOptions {
   std::string path;
-  std::string preset = "llama-debug";
+  std::string preset;
+  std::string from;
 };
+
+/// Keys of [model] with their values in TOML: "layers", "32".
+using ModelValues = std::map<std::string, std::string, std::less<>>;
 
 }  // namespace
 
@@ -55,24 +66,124 @@ static auto Put(const std::string& path, std::string_view text) -> Status {
   return Success{};
 }
 
+static auto IntegerOf(const ModelValues& values, std::string_view key) -> int64_t {
+  const auto found = values.find(key);
+  int64_t number = 0;
+  if (found != values.end()) {
+    std::from_chars(found->second.data(), found->second.data() + found->second.size(), number);
+  }
+  return number;
+}
+
+/// Adds the sizes that follow from others, so that two models can be compared; a sequence is as long as the run wants.
+static auto Resolved(ModelValues values) -> ModelValues {
+  const int64_t heads = IntegerOf(values, "heads");
+  values.emplace("kv_heads", values["heads"]);
+  values.emplace("head_dim", std::to_string(heads == 0 ? 0 : IntegerOf(values, "hidden") / heads));
+  values.emplace("rope_frequency", "");
+  values.erase("seq");
+  return values;
+}
+
+/// Returns the preset that has all of these sizes; null if none has.
+static auto PresetWith(const ModelValues& values) -> const PresetRow* {
+  constexpr std::string_view Section = "model.";
+  for (const PresetRow& row : PresetRows()) {
+    ModelValues of_row;
+    for (const PresetKey& key : KeysOf(row)) {
+      if (key.path.starts_with(Section)) {
+        of_row[key.path.substr(Section.size())] = key.value;
+      }
+    }
+    if (Resolved(of_row) == Resolved(values)) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+/// Returns the lines of [model] of a model that has these values.
+static auto ModelLines(ModelValues values) -> std::string {
+  const int64_t longest = IntegerOf(values, "seq");
+  const std::string of_seq = fmt::format("# The model takes sequences of at most {} tokens.\n", longest);
+  if (const PresetRow* const preset = PresetWith(values)) {
+    return fmt::format(
+        "# All sizes are those of this preset, which gives the init scheme too.\npreset = \"{}\"\n{}# seq = {}\n",
+        preset->name, of_seq, ValueIn(*preset, "model.seq"));
+  }
+  // As the presets of most models: few train at the longest length, which makes activations many times as large.
+  constexpr int64_t MostUsual = 4096;
+  values["seq"] = std::to_string(std::min(longest, MostUsual));
+  const std::string family = values.at("family");
+  std::string lines = fmt::format("# From the model's config.json.\nfamily = {}\n", family);
+  for (const std::string_view key : KeysOf(*FromText<Family>(family.substr(1, family.size() - 2)))) {
+    if (const auto found = values.find(key); found != values.end()) {
+      lines += fmt::format("{}{} = {}\n", key == "seq" ? of_seq : "", key, found->second);
+    }
+  }
+  return lines;
+}
+
+static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
+  const auto directory = OpenDirectory(PosixFs(), options.from);
+  if (!directory) {
+    return Fail(ExitCode::Usage, "--from: {}", directory.error().message);
+  }
+  const auto contents = HoldsSeed(*directory) ? ReadSeedContents(*directory)
+                                              : Fail(ExitCode::Checkpoint,
+                                                     "it has no config.json; name the directory of a "
+                                                     "model of Hugging Face");
+  if (!contents) {
+    return Fail(contents.error().code, "--from {}: {}", options.from, contents.error().message);
+  }
+  if (!contents->manifest.published) {
+    return Fail(ExitCode::Usage,
+                "--from {}: it is a checkpoint of run {}; take the recipe of that run, and name the checkpoint in "
+                "`start.first`",
+                options.from, contents->manifest.run_id);
+  }
+  ModelValues values;
+  for (const auto& [key, value] : contents->manifest.recipe) {
+    values[key.substr(key.find('.') + 1)] = value;
+  }
+  // A path in a recipe is relative to the recipe's folder.
+  const std::filesystem::path from = options.from;
+  const auto folder = std::filesystem::absolute(options.path).lexically_normal().parent_path();
+  const auto seed =
+      from.is_absolute() ? from : std::filesystem::absolute(from).lexically_normal().lexically_proximate(folder);
+  return StarterRecipe(
+      ModelLines(std::move(values)),
+      fmt::format("\n[start]\n# The run begins with the model's parameters, and with moments of 0.\nfirst "
+                  "= {{ seed = {} }}\n",
+                  WriteToml(seed.string())));
+}
+
 static auto WriteNew(const NewOptions& options) -> Status {
-  const PresetRow* preset = PresetNamed(options.preset);
-  if (preset == nullptr) {
-    return Fail(ExitCode::Usage, "--preset: \"{}\" is no preset of a model\n{}", options.preset,
-                HelpOnPresets(options.preset));
+  const bool has_preset = !options.preset.empty();
+  if (has_preset && !options.from.empty()) {
+    return Fail(ExitCode::Usage, "--preset and --from both say which model; give one of them");
+  }
+  const std::string name = has_preset ? options.preset : "llama-debug";
+  if (PresetNamed(name) == nullptr) {
+    return Fail(ExitCode::Usage, "--preset: \"{}\" is no preset of a model\n{}", name, HelpOnPresets(name));
   }
   RETURN_IF_ERROR(CheckReplacesNone("new", options.path, {}));
-  RETURN_IF_ERROR(Put(options.path, StarterRecipe(preset->name)));
-  const std::string path = PrintableLine(options.path);
+  const auto text = options.from.empty() ? StarterRecipe(name) : RecipeFrom(options);
+  if (!text) {
+    return text.error();
+  }
+  RETURN_IF_ERROR(Put(options.path, *text));
   return WriteResult(
       fmt::format("{0}: a recipe for {1}; set `tokens` in [data], and see what it costs: shardc plan --explain {0}\n",
-                  path, preset->name));
+                  PrintableLine(options.path), options.from.empty() ? name : PrintableLine(options.from)));
 }
 
 auto DeclareNew(CommandOptions& options) -> Action {
   const auto values = std::make_shared<NewOptions>();
   options.Positional("FILE", values->path, "the recipe to write; a file that exists is never replaced");
   options.Text("--preset", values->preset, "NAME", "the model, one of `shardc presets`; default: llama-debug");
+  options.Text("--from", values->from, "DIR",
+               "a model of Hugging Face that the run begins from: [model] is that of its config.json");
   return [values] { return ExitCodeOf(WriteNew(*values)); };
 }
 

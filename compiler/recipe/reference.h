@@ -14,6 +14,8 @@ auto RecipeReference() -> std::string;
 
 /// A recipe to begin with, for a model of schemas/presets.def; it passes the check.
 auto StarterRecipe(std::string_view preset) -> std::string;
+/// Returns one with these lines of [model], and whole sections at its end.
+auto StarterRecipe(std::string_view model, std::string_view start) -> std::string;
 
 /// One key as `shardc help` prints it. `path` is "model.layers" or "init.rule.match". Empty if there is no such key.
 auto DescribeKey(std::string_view path) -> std::string;

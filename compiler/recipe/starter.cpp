@@ -7,15 +7,23 @@
 namespace shardc {
 
 auto StarterRecipe(std::string_view preset) -> std::string {
+  return StarterRecipe(
+      fmt::format(
+          R"toml(# The sizes and the init scheme of a model that exists; `shardc presets` lists them. Set any key of [model] beside it.
+preset = "{}"
+# seq = 4096
+)toml",
+          preset),
+      "");
+}
+
+auto StarterRecipe(std::string_view model, std::string_view start) -> std::string {
   return fmt::format(R"toml(#:schema recipe.schema.json
 # Editors complete and check this file by the schema beside it: `shardc schema > recipe.schema.json` makes it.
 # What the run will cost: shardc plan --explain FILE. To train: shardc run FILE. Every key: shardc help KEY.
 
 [model]
-# The sizes and the init scheme of a model that exists; `shardc presets` lists them. Set any key of [model] beside it.
-preset = "{}"
-# seq = 4096
-
+{}
 [mesh]
 # Ranks that share one copy of the model's state (FSDP). tp = 2 would cut each matrix over two ranks besides.
 dp = 1
@@ -51,8 +59,8 @@ log_every = 10
 [checkpoint]
 # Steps between saves. The same command continues a run from its newest checkpoint.
 every = 500
-)toml",
-                     preset);
+{})toml",
+                     model, start);
 }
 
 }  // namespace shardc

@@ -1,0 +1,167 @@
+// Recipes that `shardc new --from` makes of a model of Hugging Face, and plans of a large one from its headers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "compiler/base/stopwatch.h"
+#include "tests/cli/program.h"
+#include "tests/support/published_files.h"
+
+namespace shardc {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+auto RunNew(const std::vector<std::string>& arguments) -> Finished { return RunProgram(Shardc(), arguments); }
+
+/// Returns the keys of config.json of Llama 3 70B that are not defaults.
+auto Llama70B() -> json {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"model_type", "llama"},
+          {"hidden_size", 8192},
+          {"intermediate_size", 28672},
+          {"num_hidden_layers", 80},
+          {"num_attention_heads", 64},
+          {"num_key_value_heads", 8},
+          {"vocab_size", 128256},
+          {"max_position_embeddings", 8192},
+          {"rms_norm_eps", 1e-5},
+          {"rope_theta", 500000.0},
+          {"rope_scaling", nullptr},
+          {"tie_word_embeddings", false},
+          {"torch_dtype", "bfloat16"}};
+}
+
+TEST(NewFrom, WritesSizesOfConfig) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "recipes");
+  for (const std::string type : {"llama", "qwen2", "qwen3"}) {
+    PublishedFiles::Make(type, "BF16").Write(folder / type, 3);
+    const std::string path = folder / ("recipes/" + type + ".toml");
+    const Finished made = RunProgram("/bin/sh", {"-c", fmt::format("cd {} && {} new recipes/{}.toml --from {}/",
+                                                                   folder.path(), Shardc(), type, type)});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    const std::string text = ReadText(path);
+    EXPECT_THAT(text,
+                AllOf(HasSubstr(fmt::format("family = \"{}\"\nlayers = 2\n", type)),
+                      HasSubstr("# The model takes sequences of at most 64 tokens.\nseq = 64\n"),
+                      HasSubstr("vocab = 257\n"), HasSubstr("norm_eps = 1e-05\ntied = false\nrope_theta = 5000.0\n"),
+                      HasSubstr("[start]\n"), HasSubstr(fmt::format("first = {{ seed = \"../{}", type))));
+    const Finished planned = RunNew({"plan", "--explain", path});
+    EXPECT_EQ(planned.exit_code, 0) << planned.err;
+    EXPECT_THAT(planned.err, Not(HasSubstr("seed")));
+    const Finished warned = RunNew({"check", path, "--set", "model.rope_theta=10000.0", "--set", "model.seq=65"});
+    EXPECT_EQ(warned.exit_code, 0) << warned.err;
+    EXPECT_THAT(warned.err, AllOf(HasSubstr("[seed-of-another-model]"), HasSubstr("model.seq is 65, there 64")));
+  }
+}
+
+TEST(NewFrom, NamesThePreset) {
+  const TemporaryFolder folder;
+  PublishedFiles files = PublishedFiles::Make("llama", "BF16");
+  files.config = Llama70B();
+  files.Write(folder / "model");
+  ASSERT_EQ(RunNew({"new", folder / "r.toml", "--from", folder / "model"}).exit_code, 0);
+  EXPECT_THAT(ReadText(folder / "r.toml"), AllOf(HasSubstr("preset = \"llama3-70b\"\n"), Not(HasSubstr("hidden ="))));
+  files.config["rms_norm_eps"] = 1e-6;
+  files.Write(folder / "model");
+  ASSERT_EQ(RunNew({"new", folder / "s.toml", "--from", folder / "model"}).exit_code, 0);
+  EXPECT_THAT(ReadText(folder / "s.toml"), AllOf(Not(HasSubstr("preset =")), HasSubstr("hidden = 8192\n"),
+                                                 HasSubstr("seq = 4096\n"), HasSubstr("norm_eps = 1e-06\n")));
+}
+
+TEST(NewFrom, RefusesWhatIsNoModel) {
+  const TemporaryFolder folder;
+  const auto why = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"new", folder / "r.toml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished made = RunNew(arguments);
+    EXPECT_NE(made.exit_code, 0);
+    EXPECT_FALSE(std::filesystem::exists(folder / "r.toml"));
+    return made.err;
+  };
+  EXPECT_THAT(why({"--from", folder / "none"}), HasSubstr("No such file or directory"));
+  EXPECT_THAT(why({"--from", folder.path()}), HasSubstr("it has no config.json; name the directory of a model"));
+  EXPECT_THAT(why({"--from", SHARDC_SOURCE_DIR "/tests/support/seed/step-00000002"}),
+              HasSubstr("it is a checkpoint of run base; take the recipe of that run"));
+  EXPECT_THAT(why({"--from", folder.path(), "--preset", "llama3-8b"}), HasSubstr("give one of them"));
+  PublishedFiles files = PublishedFiles::Make("llama", "BF16");
+  files.config["logits_soft_cap"] = 30;
+  files.Write(folder / "model");
+  EXPECT_THAT(why({"--from", folder / "model"}), HasSubstr("the key `logits_soft_cap` is not known"));
+}
+
+/// Writes the headers of Llama 3 70B in 30 files of their real size, which have no data on disk.
+auto WriteSparse70B(const std::string& directory) -> void {
+  constexpr int NumFiles = 30;
+  std::filesystem::create_directories(directory);
+  WriteText(directory + "/config.json", Llama70B().dump());
+  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes{{"model.embed_tokens.weight", {128256, 8192}}};
+  for (int layer = 0; layer < 80; ++layer) {
+    const std::string block = fmt::format("model.layers.{}.", layer);
+    for (const auto& [name, shape] :
+         std::initializer_list<std::pair<const char*, std::vector<int64_t>>>{{"input_layernorm", {8192}},
+                                                                             {"self_attn.q_proj", {8192, 8192}},
+                                                                             {"self_attn.k_proj", {1024, 8192}},
+                                                                             {"self_attn.v_proj", {1024, 8192}},
+                                                                             {"self_attn.o_proj", {8192, 8192}},
+                                                                             {"post_attention_layernorm", {8192}},
+                                                                             {"mlp.gate_proj", {28672, 8192}},
+                                                                             {"mlp.up_proj", {28672, 8192}},
+                                                                             {"mlp.down_proj", {8192, 28672}}}) {
+      shapes.emplace_back(block + name + ".weight", shape);
+    }
+  }
+  shapes.insert(shapes.end(), {{"model.norm.weight", {8192}}, {"lm_head.weight", {128256, 8192}}});
+  json index = {{"metadata", json::object()}, {"weight_map", json::object()}};
+  for (int file = 0; file < NumFiles; ++file) {
+    const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, NumFiles);
+    json header;
+    int64_t offset = 0;
+    for (size_t t = shapes.size() * file / NumFiles; t < shapes.size() * (file + 1) / NumFiles; ++t) {
+      const auto& [tensor, shape] = shapes[t];
+      const int64_t end = offset + shape[0] * (shape.size() == 2 ? shape[1] : 1) * 2;
+      header[tensor] = {{"dtype", "BF16"}, {"shape", shape}, {"data_offsets", {offset, end}}};
+      index["weight_map"][tensor] = name;
+      offset = end;
+    }
+    const std::string text = header.dump();
+    const uint64_t length = text.size();
+    std::string begin(8, '\0');
+    std::memcpy(begin.data(), &length, 8);
+    WriteText(directory + "/" + name, begin + text);
+    std::filesystem::resize_file(directory + "/" + name, 8 + text.size() + static_cast<size_t>(offset));
+  }
+  WriteText(directory + "/model.safetensors.index.json", index.dump());
+}
+
+TEST(NewFrom, PlansFromHeadersAlone) {
+  const TemporaryFolder folder;
+  WriteSparse70B(folder / "model");
+  ASSERT_EQ(RunNew({"new", folder / "r.toml", "--from", folder / "model"}).exit_code, 0);
+  const auto planned = [&](const std::string& first) {
+    std::vector<double> seconds;
+    for (int i = 0; i < 3; ++i) {
+      const Stopwatch watch;
+      const Finished finished = RunNew({"plan", "--explain", folder / "r.toml", "--set", "mesh.dp=8", "--set",
+                                       "mesh.tp=8", "--set", "start.first=" + first});
+      seconds.push_back(watch.Elapsed().value);
+      EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    }
+    return *std::ranges::min_element(seconds);
+  };
+  const double from_scratch = planned("scratch");
+  const double from_headers = planned("{ seed = \"model\" }");
+  EXPECT_LT(from_headers, from_scratch + 0.3);
+  fmt::print("plan --explain: {:.3f} s from scratch, {:.3f} s from headers\n", from_scratch, from_headers);
+}
+
+}  // namespace
+}  // namespace shardc
