@@ -50,7 +50,7 @@ RankRunner::RankRunner(RankContext& context)
     };
   }
   if (!context.trace.path.empty()) {
-    trace_ = std::make_unique<Trace>(&plan_, context.control, context.trace);
+    trace_ = std::make_unique<Trace>(&plan_, context.control, context.device, context.trace);
     execution_.wrap = [trace = trace_.get(), inner = execution_.wrap](SectionKind section, size_t index,
                                                                       Kernel kernel) -> Kernel {
       return trace->Wrap(section, index, inner ? inner(section, index, std::move(kernel)) : std::move(kernel));

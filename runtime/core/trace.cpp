@@ -13,23 +13,19 @@ namespace shardc {
 
 namespace {
 
-/// Lanes of a rank: the streams by their numbers, and two lanes that are not streams.
-constexpr int64_t StepLane = 1000;
-constexpr int64_t EndLane = 1001;
-
-auto LaneName(int64_t rank, int64_t lane, std::string_view name) -> std::string {
+auto LaneName(int64_t rank, int64_t lane, std::string_view name, int64_t sort_index) -> std::string {
   return fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", rank, lane,
                      JsonString(name)) +
          ",\n" +
          fmt::format(R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})", rank,
-                     lane, lane == StepLane ? -1 : lane) +
+                     lane, sort_index) +
          ",\n";
 }
 
 }  // namespace
 
-Trace::Trace(const Plan* plan, RankControl* control, const TraceRequest& request)
-    : plan_(*plan), control_(*control), request_(request) {}
+Trace::Trace(const Plan* plan, RankControl* control, RankDevice* device, const TraceRequest& request)
+    : plan_(*plan), control_(*control), clock_(device->clock()), request_(request) {}
 
 auto Trace::Now() const -> int64_t {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count() - base_ns_;
@@ -44,19 +40,29 @@ auto Trace::Add(const Event& event) -> void {
 }
 
 auto Trace::Wrap(SectionKind section, size_t op_index, Kernel kernel) -> Kernel {
-  return [this, section, op_index, kernel = std::move(kernel)](const Moment& moment) -> Status {
-    Status status = kernel(moment);
-    if (is_tracing_) {
-      const int64_t end = Now();
-      Add({.begin_ns = last_ns_,
-           .end_ns = end,
-           .step = step_,
-           .repeat = moment.repeat,
-           .op_index = static_cast<int64_t>(op_index),
-           .section = section});
-      last_ns_ = end;
+  const Stream stream = plan_.section(section).ops[op_index].stream;
+  return [this, section, op_index, stream, kernel = std::move(kernel)](const Moment& moment) -> Status {
+    if (!is_tracing_) {
+      return kernel(moment);
     }
-    return status;
+    Event event{.begin_ns = last_ns_,
+                .step = step_,
+                .repeat = moment.repeat,
+                .lane = static_cast<int64_t>(stream),
+                .op_index = static_cast<int64_t>(op_index),
+                .section = section};
+    if (clock_ == nullptr) {
+      RETURN_IF_ERROR(kernel(moment));
+    } else {
+      RETURN_IF_ERROR(clock_->Leave(stream));
+      RETURN_IF_ERROR(kernel(moment));
+      RETURN_IF_ERROR(clock_->Leave(stream));
+      enqueued_.push_back(event);
+      event.lane = EnqueueLane;
+    }
+    event.end_ns = last_ns_ = Now();
+    Add(event);
+    return Success{};
   };
 }
 
@@ -74,35 +80,48 @@ auto Trace::BeginStep(int64_t step) -> Status {
     // The ranks of one machine have one clock; those of several begin together.
     base_ns_ = control_.mesh().hosts == 1 ? begins->front() : Now();
   }
+  if (clock_ != nullptr) {
+    enqueued_.clear();
+    RETURN_IF_ERROR(clock_->Start());
+  }
   step_ = step;
   step_ns_ = last_ns_ = Now();
   return Success{};
 }
 
-auto Trace::EndStep(int64_t step) -> void {
+auto Trace::EndStep(int64_t step) -> Status {
   if (!is_tracing_) {
-    return;
+    return Success{};
   }
   is_tracing_ = false;
   const int64_t end = Now();
-  Add({.begin_ns = last_ns_, .end_ns = end, .step = step, .op_index = HostEvent});
-  Add({.begin_ns = step_ns_, .end_ns = end, .step = step, .op_index = StepEvent});
+  if (clock_ != nullptr) {
+    const auto times = clock_->Read();
+    if (!times) {
+      return times.error();
+    }
+    for (size_t i = 0; i < enqueued_.size(); ++i) {
+      enqueued_[i].begin_ns = (*times)[2 * i] - base_ns_;
+      enqueued_[i].end_ns = (*times)[2 * i + 1] - base_ns_;
+      Add(enqueued_[i]);
+    }
+  }
+  Add({.begin_ns = last_ns_, .end_ns = end, .step = step, .lane = EndLane});
+  Add({.begin_ns = step_ns_, .end_ns = end, .step = step, .lane = StepLane});
+  return Success{};
 }
 
 auto Trace::LineOf(const Event& event) const -> std::string {
   std::string name;
-  int64_t lane = EndLane;
   JsonObject args;
   args.Integer("step", event.step);
-  if (event.op_index == StepEvent) {
+  if (event.lane == StepLane) {
     name = fmt::format("step {}", event.step);
-    lane = StepLane;
-  } else if (event.op_index == HostEvent) {
+  } else if (event.lane == EndLane) {
     name = "after the last op";
   } else {
     const Op& op = plan_.section(event.section).ops[static_cast<size_t>(event.op_index)];
     name = ToText(op.kind());
-    lane = static_cast<int64_t>(op.stream);
     args.Text("section", ToText(event.section)).Integer("op", event.op_index).Integer("repeat", event.repeat);
     if (op.layer >= 0) {
       args.Integer("layer", op.layer);
@@ -116,7 +135,7 @@ auto Trace::LineOf(const Event& event) const -> std::string {
   }
   constexpr double NsPerUs = 1000;
   return fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{}}})", JsonString(name),
-                     control_.rank(), lane, static_cast<double>(event.begin_ns) / NsPerUs,
+                     control_.rank(), event.lane, static_cast<double>(event.begin_ns) / NsPerUs,
                      static_cast<double>(event.end_ns - event.begin_ns) / NsPerUs, args.text());
 }
 
@@ -126,15 +145,15 @@ auto Trace::Text() const -> std::string {
       fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {}"}}}})", rank, rank) + ",\n" +
       fmt::format(R"({{"ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})", rank, rank) +
       ",\n";
-  text += LaneName(rank, StepLane, "step") + LaneName(rank, EndLane, "end of step");
-  std::set<Stream> streams;
-  for (const Event& event : events_) {
-    if (event.op_index >= 0) {
-      streams.insert(plan_.section(event.section).ops[static_cast<size_t>(event.op_index)].stream);
-    }
+  text += LaneName(rank, StepLane, "step", -2) + LaneName(rank, EndLane, "end of step", EndLane);
+  if (clock_ != nullptr) {
+    text += LaneName(rank, EnqueueLane, "enqueue", -1);
   }
-  for (const Stream stream : streams) {
-    text += LaneName(rank, static_cast<int64_t>(stream), ToText(stream));
+  std::set<int64_t> streams;
+  for (const Event& event : events_) {
+    if (event.lane < StepLane && streams.insert(event.lane).second) {
+      text += LaneName(rank, event.lane, ToText(static_cast<Stream>(event.lane)), event.lane);
+    }
   }
   for (const Event& event : events_) {
     text += LineOf(event) + ",\n";
@@ -143,7 +162,7 @@ auto Trace::Text() const -> std::string {
 }
 
 auto Trace::StepsTraced() const -> std::optional<StepRange> {
-  const auto is_step = [](const Event& event) { return event.op_index == StepEvent; };
+  const auto is_step = [](const Event& event) { return event.lane == StepLane; };
   const auto first = std::ranges::find_if(events_, is_step);
   return first == events_.end()
              ? std::nullopt

@@ -140,7 +140,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     }
     const double seconds = watch.Elapsed().value;
     if (trace_) {
-      trace_->EndStep(CompletedSteps());
+      RETURN_IF_ERROR(trace_->EndStep(CompletedSteps()));
     }
     const auto divergence = divergence_.AfterStep(halt->has_value(), NewestCheckpoint());
     if (!divergence) {

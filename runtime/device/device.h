@@ -100,6 +100,20 @@ struct LookBeside {
   std::function<std::string()> hint;
 };
 
+/// Clock of a device on which ops run later than their turns do.
+class DeviceClock {
+ public:
+  virtual ~DeviceClock() = default;
+
+  /// Begins anew, without marks. Requires: all queues are empty.
+  virtual auto Start() -> Status = 0;
+  /// Leaves the next mark in the queue of a stream.
+  virtual auto Leave(Stream stream) -> Status = 0;
+  /// Returns the time at which the device came to each mark, in the order in which they were left: nanoseconds by the
+  /// host's steady clock. Requires: all queues are empty.
+  virtual auto Read() -> ErrorOr<std::vector<int64_t>> = 0;
+};
+
 /// (A plan's `Device` is a kind of device; this is the one that a rank has.)
 class RankDevice {
  public:
@@ -125,6 +139,9 @@ class RankDevice {
   /// Returns true if the device does nothing more for this process, or may never come to an end. What libraries have
   /// there is then left as it is: they would wait for the device.
   virtual auto is_lost() const -> bool { return false; }
+
+  /// Returns the clock of the device; null where an op is over when its turn is, so that the host's clock times it.
+  virtual auto clock() -> DeviceClock* { return nullptr; }
 
   /// Planned bytes against pages touched, one row for each arena, in enumerator order.
   virtual auto MeasureUse() const -> std::vector<ArenaUse> = 0;

@@ -128,10 +128,13 @@ if path := os.environ.get("NCCL_DEBUG_FILE"):
             f"[nranks={others + 1}] stream 0x4\\n" for what, count, kind in calls))
 print("sent by rank 0 as planned" if not how.get("sends_more") else "sent by rank 0: 1 B more than planned")
 if "--trace" in arguments:
-    ops = [{"ph": "X", "name": name, "dur": 2e3 * ms, "args": {"op": 1}} for name, ms in (("matmul", 60), ("attention_backward", 25), ("rope", 15))]
+    # What the host takes to enqueue an op is no time of the op.
+    lanes = [{"ph": "M", "pid": 0, "tid": lane, "name": "thread_name", "args": {"name": name}} for lane, name in ((0, "compute"), (1001, "enqueue"))]
+    ops = [{"ph": "X", "pid": 0, "tid": lane, "name": name, "dur": 2e3 * ms, "args": {"op": 1}} for lane in (0, 1001)
+           for name, ms in (("matmul", 60), ("attention_backward", 25), ("rope", 15))]
     # Whole or not at all: the run is ended as soon as the file is there.
     new = pathlib.Path(option("--trace") + ".new")
-    new.write_text(json.dumps({"traceEvents": [{"ph": "X", "name": "step 5", "dur": 9, "args": {}}, *ops]}))
+    new.write_text(json.dumps({"traceEvents": [{"ph": "X", "pid": 0, "tid": 1000, "name": "step 5", "dur": 9, "args": {}}, *lanes, *ops]}))
     new.rename(option("--trace"))
 print(f"  device taken 7 B of 8 B, 1 B of them outside of the arenas, {how.get('taken', 0)} B since step 2")
 if "train.steps" not in sets and ("llama" in arguments[1] or "quickstart" in arguments[1] and "precision.compute=bf16" in arguments):

@@ -58,6 +58,7 @@ CudaDevice::~CudaDevice() {
   if (is_lost()) {
     return;
   }
+  clock_.Destroy();
   for (const cudaEvent_t event : events_) {
     cudaEventDestroy(event);
   }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/cuda/cuda_clock.h"
 #include "runtime/device/cuda/pinned_ring.h"
 #include "runtime/device/cuda/stream.h"
 #include "runtime/device/device.h"
@@ -37,6 +38,7 @@ class CudaDevice final : public RankDevice {
   auto Finish() -> Status override;
   auto LookAlso(const LookBeside& beside) -> void override { progress_.LookAlso(beside); }
   auto is_lost() const -> bool override;
+  auto clock() -> DeviceClock* override { return &clock_; }
   /// Leaves all that is on the device as it is from now on, to the end of the process: peers may use it.
   auto Abandon() -> void { progress_.Abandon(); }
   auto MeasureUse() const -> std::vector<ArenaUse> override;
@@ -121,6 +123,7 @@ class CudaDevice final : public RankDevice {
   std::vector<uint32_t> signalled_in_;
   std::vector<CudaQueue> queues_;
   /// Draws how long streams lag; nothing if they do not.
+  CudaClock clock_{&progress_, [this](Stream stream) { return queues_[static_cast<size_t>(stream)].stream; }};
   std::optional<std::mt19937_64> lags_;
 };
 

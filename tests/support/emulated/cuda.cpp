@@ -64,6 +64,32 @@ class EmulatedArena {
 };
 
 /// A device that shuffles, with addresses of its own.
+/// Clock of an emulated device: a microsecond passes from each mark to the next.
+class EmulatedClock final : public DeviceClock {
+ public:
+  auto Start() -> Status override {
+    num_marks_ = 0;
+    origin_ = std::chrono::steady_clock::now();
+    return Success{};
+  }
+  auto Leave(Stream) -> Status override {
+    ++num_marks_;
+    return Success{};
+  }
+  auto Read() -> ErrorOr<std::vector<int64_t>> override {
+    std::vector<int64_t> times;
+    for (int64_t i = 1; i <= num_marks_; ++i) {
+      const auto time = (origin_ + std::chrono::microseconds(i)).time_since_epoch();
+      times.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+    }
+    return times;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point origin_;
+  int64_t num_marks_ = 0;
+};
+
 class EmulatedDevice final : public RankDevice {
  public:
   static auto Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> {
@@ -117,6 +143,8 @@ class EmulatedDevice final : public RankDevice {
     }
     return uses;
   }
+
+  auto clock() -> DeviceClock* override { return &clock_; }
 
   /// Returns the word of the vocabulary, as shardc::BadIdsOf does.
   auto BadIdsOf(int64_t vocabulary) -> unsigned long long* {
@@ -212,6 +240,7 @@ class EmulatedDevice final : public RankDevice {
   /// Has no arenas.
   ShuffledDevice inner_;
   std::vector<EmulatedQueue> queues_;
+  EmulatedClock clock_;
   /// Kernels keep the addresses of words.
   std::deque<BadIds> bad_ids_;
   std::array<uint64_t, NumLeftWords> words_{};
