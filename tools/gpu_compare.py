@@ -3,10 +3,10 @@
 Usage: gpu_compare.py [--gpus N] [--out FOLDER] [--only MODEL,...] [--modes eager,compiled] [--seconds N] [--folder FOLDER]
                       [--device cuda|cpu]
 
-It stands beside gpu_test.py in the archive that `tools/dev gpu-pack` makes, and needs PyTorch 2.11 in the Python that runs it. Parameters
-are drawn by shardc, from whose checkpoint PyTorch reads them. Prints a table in Markdown, and writes it to FOLDER (default: .) with all
-figures. The exit code is the number of models whose losses differ, or that failed. With --gpus N both train on N GPUs, with as many
-samples on each as on one. `--device cpu --only tiny` tries the comparison itself.
+It stands beside gpu_test.py in the archive that `tools/dev gpu-pack` makes, and needs PyTorch 2.11 in the Python that runs it; `gpu_test.py
+--compare` starts it. Parameters are drawn by shardc, from whose checkpoint PyTorch reads them. Prints a table in Markdown, as docs/gpu.md has
+it, and writes it to FOLDER (default: .) with all figures. The exit code is the number of models whose losses differ, or that failed. With
+--gpus N both train on N GPUs, with as many samples on each as on one. `--device cpu --only tiny` tries the comparison itself.
 """
 
 import argparse
@@ -34,8 +34,9 @@ MODELS = [
     ("8b_slice", "tests/gpu/llama_8b_slice.toml", 1),
     ("tiny", "tests/gpu/tiny.toml", 8),
 ]
-HEAD = ("| model | losses differ by | shardc ms | eager ms | compiled ms | shardc / compiled | GiB of the card | arenas | eager allocated, reserved "
-        "| compiled allocated, reserved |\n|---|---|---|---|---|---|---|---|---|---|")
+HEAD = ("| model | shardc | FSDP2 eager | FSDP2 compiled | shardc / eager, compiled | tokens/s of shardc, eager, compiled "
+        "| GiB: shardc's arenas (card), eager, compiled allocated (reserved) | launch to the end of the first step | losses differ from theirs by |\n"
+        "|---|---|---|---|---|---|---|---|---|")
 
 
 def sizes_of(recipe: str) -> dict[str, str]:
@@ -68,8 +69,10 @@ class Comparison:
 
     def theirs(self, modes: str) -> list[dict]:
         weights = self.weights()
+        # Each compares with a PyTorch that has compiled nothing before.
+        compiled = {"TORCHINDUCTOR_CACHE_DIR": str(self.bench.scratch / f"{self.name}-compiled")}
         launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.gpus}"] if self.gpus > 1 else []
-        results = self.pytorch(modes, f"--weights={weights}", launcher=launcher)
+        results = self.pytorch(modes, f"--weights={weights}", launcher=launcher, **compiled)
         # The disk may not hold those of all models.
         weights.unlink()
         return results
@@ -86,7 +89,8 @@ class Comparison:
     def run(self, modes: str) -> tuple[dict, list[dict]]:
         self.bench.settle()
         run = self.bench.train([*self.settings, f"mesh.dp={self.gpus}", f"batch.global={self.micro * self.gpus}"], self.ends.left(), self.name, STEPS)
-        ours = dict(losses=run.losses()[:STEPS], step_ms=run.step_ms(), card=run.card_bytes, arenas=run.steps[-1]["arena_bytes"])
+        ours = dict(losses=run.losses()[:STEPS], step_ms=run.step_ms(), card=run.card_bytes, arenas=run.steps[-1]["arena_bytes"],
+                    first_step_s=run.first_step_s, tokens=run.steps[-1]["tokens"] / run.steps[-1]["step"])
         return ours, self.theirs(modes)
 
 
@@ -95,14 +99,17 @@ def line_of(name: str, ours: dict, theirs: list[dict]) -> tuple[str, bool]:
     modes = {result["mode"]: result for result in theirs}
     differences = {mode: largest_difference(ours["losses"], result["losses"]) for mode, result in modes.items()}
 
-    def shown(mode: str, form) -> str:
-        return form(modes[mode]) if mode in modes else ""
+    sides = [ours | {"allocated": ours["arenas"], "reserved": ours["card"]}, *(modes.get(mode) for mode in ("eager", "compiled"))]
 
-    memory = lambda result: f"{result['allocated'] / GIB:.1f}, {result['reserved'] / GIB:.1f}"  # noqa: E731
-    step_ms = lambda result: f"{result['step_ms']:.1f}"  # noqa: E731
-    ratio = lambda result: f"**{ours['step_ms'] / result['step_ms']:.2f}**"  # noqa: E731
-    cells = [name, ", ".join(f"{value:.1e}" for value in differences.values()), step_ms(ours), shown("eager", step_ms), shown("compiled", step_ms),
-             shown("compiled", ratio), f"{ours['card'] / GIB:.1f}", f"{ours['arenas'] / GIB:.1f}", shown("eager", memory), shown("compiled", memory)]
+    def of(sides: list[dict | None], form: str, key: str, divide=lambda value: value) -> list[str]:
+        """Returns what is shown of one figure of each side."""
+        return ["-" if side is None else form.format(divide(side[key])) for side in sides]
+
+    gib = lambda value: value / GIB  # noqa: E731
+    memory = zip(of(sides, "{:.1f}", "allocated", gib), of(sides, "({:.1f})", "reserved", gib))
+    cells = [name, *of(sides, "{:.1f} ms", "step_ms"), ", ".join(of(sides[1:], "{:.2f}", "step_ms", lambda ms: ours["step_ms"] / ms)),
+             ", ".join(of(sides, "{:.1f} k", "step_ms", lambda ms: ours["tokens"] / ms)), ", ".join(map(" ".join, memory)),
+             ", ".join(of(sides, "{:.1f} s", "first_step_s")), ", ".join(f"{value:.1e}" for value in differences.values())]
     return "| " + " | ".join(cells) + " |", bool(differences) and is_close(differences, modes)
 
 
@@ -112,7 +119,7 @@ def is_close(differences: dict[str, float], modes: dict[str, dict]) -> bool:
     return max(differences.values()) <= TOLERANCE or min(differences.values()) <= min(between, MOST_TOLERANCE)
 
 
-def main() -> int:
+def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--only", default=",".join(name for name, *_ in MODELS if name != "tiny"))
@@ -121,7 +128,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=360)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     names = arguments.only.split(",")
     if unknown := set(names) - {name for name, *_ in MODELS}:
         parser.error(f"no model is named {', '.join(sorted(unknown))}; known are {', '.join(name for name, *_ in MODELS)}")

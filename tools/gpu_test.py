@@ -2,6 +2,7 @@
 
 Usage: gpu_test.py [--gpus N] [--out FOLDER] [--only ROW,...] [--seconds N] [--folder FOLDER]
        gpu_test.py --hosts exposed|llama_8b|fsdp2 --out SHARED [--seconds N] [--folder FOLDER]
+       gpu_test.py --compare [...]
        gpu_test.py --record [--folder FOLDER]
 
 It stands in the archive that `tools/dev gpu-pack` makes, beside the programs, and needs Python and the CUDA libraries of a PyTorch
@@ -10,7 +11,8 @@ installation: that of the Python that runs it, or the folders in CUDA_LIBRARIES,
 Prints a table in Markdown and writes it and last_run.json to FOLDER (default: .). Each row has a limit of time, and all rows together have
 one (--seconds). The exit code is the number of rows that failed. With --gpus N the rows are those for N GPUs (gpu_several.py), and the
 record is N_gpus.json. With --hosts it is a process of a launch over several hosts (gpu_launched.py), which share
-FOLDER. --record writes the losses that the CPU computes, to compare with.
+FOLDER. --compare trains beside PyTorch FSDP2, with the arguments of gpu_compare.py. --record writes the losses that the CPU computes, to
+compare with.
 """
 
 import argparse
@@ -28,6 +30,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from gpu_bench import MIB, Bench, Deadline, Failure, Result, judged  # noqa: E402
 from gpu_bits import bits  # noqa: E402
+from gpu_compare import main as compare  # noqa: E402
 from gpu_features import features  # noqa: E402
 from gpu_hosts import hosts  # noqa: E402
 from gpu_launched import ROWS as LAUNCHED, place_of, row_of  # noqa: E402
@@ -141,6 +144,8 @@ def run_rows(bench: Bench, rows: list[tuple], names: list[str], seconds: float) 
 
 
 def main() -> int:
+    if "--compare" in sys.argv[1:]:
+        return compare([word for word in sys.argv[1:] if word != "--compare"])
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--gpus", type=int, default=1)

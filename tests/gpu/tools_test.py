@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -175,7 +176,8 @@ assert pathlib.Path(given["weights"]).is_file() and os.path.getsize(given["token
 assert given["hidden"] == "2048" and given["lr"] == "3e-4", given
 for mode, ms in (("eager", 40.0), ("compiled", 20.0)):
     losses = json.loads(pathlib.Path(f"{mode}.json").read_text())
-    print(json.dumps({"mode": mode, "losses": losses, "step_ms": ms, "allocated": 3 << 30, "reserved": 4 << 30}))
+    print(json.dumps({"mode": mode, "losses": losses, "step_ms": ms, "first_step_s": ms / 4, "allocated": 3 << 30, "reserved": 4 << 30}))
+assert os.environ["TORCHINDUCTOR_CACHE_DIR"].endswith("1b-compiled")
 """
 # The same of a launch over hosts.
 LAUNCHED_PYTORCH = """
@@ -466,11 +468,14 @@ class GpuToolsTest(unittest.TestCase):
                                               (math.nan, math.nan, 1, "inf, inf")):
             self.write("eager.json", json.dumps([loss * eager for loss in losses]))
             self.write("compiled.json", json.dumps([loss * compiled for loss in losses]))
-            result = run(sys.executable, TOOLS / "gpu_compare.py", "--folder", self.folder, "--out", self.folder / "out", "--only", "1b",
+            result = run(sys.executable, TOOLS / "gpu_test.py", "--compare", "--folder", self.folder, "--out", self.folder / "out", "--only", "1b",
                          CUDA_LIBRARIES="/nowhere")
-            line = f"| 1b | {figure} | 10.0 | 40.0 | 20.0 | **0.50** | 0.0 | 0.0 | 3.0, 4.0 | 3.0, 4.0 |"
-            self.assertIn(line, result.stdout, result.stderr)
+            line = "| 1b | 10.0 ms | 40.0 ms | 20.0 ms | 0.25, 0.50 | 6.4 k, 1.6 k, 3.2 k | 0.0 (0.0), 3.0 (4.0), 3.0 (4.0) | "
+            self.assertRegex(result.stdout, re.escape(line) + r"\d\.\d s, 10\.0 s, 5\.0 s \| " + re.escape(figure), result.stderr)
             self.assertEqual(result.returncode, code)
+        head, rule, row = (self.folder / "out/compare.md").read_text().splitlines()
+        self.assertEqual({head.count("|"), rule.count("|"), row.count("|")}, {10})
+        self.assertFalse((self.folder / "out/last_run.json").exists())
 
     def test_program_that_fails_or_hangs(self):
         self.write("bin/tests_ops_cuda", TESTS, 0o755)
