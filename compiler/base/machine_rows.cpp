@@ -14,9 +14,13 @@ auto MachineRows() -> std::span<const MachineRow> {
   return Rows;
 }
 
-auto FindMachine(std::string_view name) -> const MachineRow* {
-  const auto row = std::ranges::find(MachineRows(), name, &MachineRow::name);
+static auto FindRow(std::string_view text, std::string_view MachineRow::*field) -> const MachineRow* {
+  const auto row = std::ranges::find(MachineRows(), text, field);
   return row == MachineRows().end() ? nullptr : &*row;
 }
+
+auto FindMachine(std::string_view name) -> const MachineRow* { return FindRow(name, &MachineRow::name); }
+
+auto MachineOfCard(std::string_view card) -> const MachineRow* { return FindRow(card, &MachineRow::card); }
 
 }  // namespace shardc

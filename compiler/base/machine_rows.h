@@ -15,6 +15,8 @@ struct Figure {
 struct MachineRow {
   std::string_view name;
   std::string_view product;
+  /// Name by which the driver knows it.
+  std::string_view card;
   /// Bytes that the driver reports to a program.
   Figure memory;
   /// Operations per second in bf16, without sparsity.
@@ -30,5 +32,7 @@ struct MachineRow {
 auto MachineRows() -> std::span<const MachineRow>;
 /// Null if no row has that name.
 auto FindMachine(std::string_view name) -> const MachineRow*;
+/// Returns the row of a card, as its driver names it; null if no row is that of the card.
+auto MachineOfCard(std::string_view card) -> const MachineRow*;
 
 }  // namespace shardc

@@ -13,7 +13,8 @@ auto MachineReference() -> std::string {
       "connects a device to the others of its host. Bytes outside the arenas are what driver, collectives and\n"
       "libraries take on one device beside the plan's arenas.\n";
   for (const MachineRow& row : MachineRows()) {
-    text += fmt::format("\n## {}\n\n{}\n\n| figure | value | source |\n|---|---|---|\n", row.name, row.product);
+    text += fmt::format("\n## {}\n\n{} (to its driver: {})\n\n| figure | value | source |\n|---|---|---|\n", row.name,
+                        row.product, row.card);
     const auto add = [&](std::string_view what, double value, std::string_view unit, const Figure& figure) {
       text += fmt::format("| {} | {:.6g} {} | {} |\n", what, value, unit, figure.source);
     };

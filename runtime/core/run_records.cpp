@@ -34,6 +34,11 @@ RunRecords::RunRecords(const RankContext* context, std::string checkpoint_dir)
   }
 }
 
+auto RunRecords::machine() const -> const MachineRow* {
+  const auto card = versions_.find("card");
+  return card == versions_.end() ? nullptr : MachineOfCard(card->second);
+}
+
 auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) const -> ErrorOr<std::string> {
   const std::string& run_id = context_.plan->run.run_id;
   if (context_.directory == nullptr) {
@@ -153,6 +158,18 @@ auto RunRecords::Begin(const AttemptStart& start, const std::optional<InitRecord
   }
   metrics_ = *std::move(metrics);
   return Success{};
+}
+
+auto RunRecords::PutMemory(const DeviceUse& use) const -> Status {
+  RETURN_IF_ERROR(context_.directory->CheckThere());
+  std::map<std::string, int64_t> bytes{{"arenas", use.arenas.value},
+                                       {"taken", use.driver.taken.value},
+                                       {"total", use.driver.total.value},
+                                       {"outside_arenas", use.outside().value}};
+  if (use.planned_outside) {
+    bytes["planned_outside_arenas"] = use.planned_outside->value;
+  }
+  return context_.attempt->RecordMemory(bytes);
 }
 
 auto RunRecords::WriteStep(const StepMetrics& metrics) -> Status {

@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "compiler/base/machine_rows.h"
 #include "compiler/plan/init_record.h"
 #include "runtime/checkpoint/find_newest.h"
 #include "runtime/core/rank_main.h"
+#include "runtime/core/run_report.h"
 #include "runtime/metrics/metrics_writer.h"
 #include "runtime/record/attempt.h"
 #include "runtime/record/product_record.h"
@@ -31,6 +33,8 @@ class RunRecords {
   auto CompareVersions() const -> std::string;
 
   auto versions() const -> const std::map<std::string, std::string>& { return versions_; }
+  /// Returns the row of the card; null on CPUs, and if no row is that of the card.
+  auto machine() const -> const MachineRow*;
 
   /// Reads the algorithms of products that an earlier launch chose, before ops are bound. Returns a line for people if
   /// they cannot be used; empty otherwise.
@@ -44,6 +48,7 @@ class RunRecords {
   /// then opens the metrics, cut back to the step that the launch begins at.
   auto Begin(const AttemptStart& start, const std::optional<InitRecord>& drawn, const std::string& seed_manifest,
              int64_t begun) -> Status;
+  auto PutMemory(const DeviceUse& use) const -> Status;
   auto WriteStep(const StepMetrics& metrics) -> Status;
   auto WriteEval(int64_t step, double eval_loss, const std::vector<HeadLoss>& terms, const LineTime& time) -> Status;
   /// Checks before a save that the run directory is there, and is still this launch's.

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "compiler/ops/communicators.h"
 #include "runtime/memory/available_memory.h"
 
 namespace shardc {
@@ -53,6 +54,30 @@ auto MemoryText(int64_t rank, const RankDevice& device, const std::optional<Devi
   }
   return text + fmt::format("  {:<18} peak    {:>12} B resident, {:>12} B by PSS now\n", "process",
                             MeasurePeakResident().value, MeasureProportional(getpid()).all.value);
+}
+
+auto MeasureDevice(const Plan& plan, const RankDevice& device, const MachineRow* machine) -> std::optional<DeviceUse> {
+  const auto memory = device.MeasureMemory();
+  if (!memory) {
+    return std::nullopt;
+  }
+  DeviceUse use{.arenas = {}, .driver = *memory, .planned_outside = {}};
+  for (const ArenaUse& arena : device.MeasureUse()) {
+    use.arenas += arena.planned;
+  }
+  if (machine != nullptr) {
+    use.planned_outside =
+        Bytes{static_cast<int64_t>(machine->outside_arenas.value)} + NcclCommunicatorsOf(plan).bytes();
+  }
+  return use;
+}
+
+auto DeviceUseText(const DeviceUse& use) -> std::string {
+  return fmt::format(
+      "memory of the GPU: {} of arenas, as planned; its driver counts {} as taken, of which {} lie outside "
+      "of the arenas{}",
+      FormatMemory(use.arenas), FormatMemory(use.driver.taken), FormatMemory(use.outside()),
+      use.planned_outside ? fmt::format(" ({} reckoned with)", FormatMemory(*use.planned_outside)) : "");
 }
 
 auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>> {

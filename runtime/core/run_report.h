@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/machine_rows.h"
 #include "runtime/control/rank_control.h"
 #include "runtime/data/token_reader.h"
 #include "runtime/device/device.h"
@@ -35,6 +36,23 @@ auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std
 /// and outside of arenas, and that planned outside. Empty if the kernel does not report it. `launcher`: its process, 0
 /// if ranks are threads.
 auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string;
+
+/// Memory of a device that has its own, against the plan.
+struct DeviceUse {
+  Bytes arenas;
+  /// By the driver's count.
+  DeviceMemory driver;
+  /// Reckoned with beside the arenas; nothing if no row of docs/machines.md is that of the card.
+  std::optional<Bytes> planned_outside;
+
+  auto outside() const -> Bytes { return driver.taken - arenas; }
+};
+
+/// Measures the device of a rank; nothing if its arenas are in memory of the host. `machine`: the row of its card, or
+/// null.
+auto MeasureDevice(const Plan& plan, const RankDevice& device, const MachineRow* machine) -> std::optional<DeviceUse>;
+/// Returns a line about it.
+auto DeviceUseText(const DeviceUse& use) -> std::string;
 
 /// Returns the bytes of each arena of the rank as text, planned and touched; in guard mode (`guard` is set) those of
 /// pages with buffers, and of pages that were written. `before`: the device's memory after the second step, if that was

@@ -39,7 +39,9 @@ RankRunner::RankRunner(RankContext& context)
   }
   services_.drawn = &drawn_;
   services_.runs = &runs_;
-  if (plan_.run.peak_flops > 0) {
+  const MachineRow* const machine = records_.machine();
+  peak_flops_ = plan_.run.peak_flops > 0 ? plan_.run.peak_flops : machine == nullptr ? 0 : machine->peak_bf16.value;
+  if (peak_flops_ > 0) {
     flops_ = StepFlopsOf(plan_);
   }
   if (context.generate) {

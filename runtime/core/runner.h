@@ -98,6 +98,8 @@ class RankRunner {
   /// Writes the trace once, if one was asked for; rank 0 reports its path. Collective.
   auto WriteTrace() -> Status;
   auto LimitTime() -> void;
+  /// Tells how much memory of the device is taken, and puts it on record. For rank 0, after the first step of a launch.
+  auto TellMemory() -> Status;
   auto Record(double seconds) -> Status;
   /// Compares, on rank 0, the checkpoint that was found with the last save on record. Collective.
   auto CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status;
@@ -139,7 +141,9 @@ class RankRunner {
   std::unique_ptr<LogitsWatch> logits_;
   /// Memory of the device after the second step.
   std::optional<DeviceMemory> memory_after_two_;
-  /// Operations of a step on this rank.
+  /// Operations per second that a rank can do at most, by the recipe or by the card; 0 if neither says.
+  double peak_flops_ = 0;
+  /// Operations of a step on this rank, if the peak is known.
   StepFlops flops_;
   TimeLimit time_limit_;
   /// Rank 0's: the step that runs is the last one before the time is over.

@@ -46,8 +46,7 @@ auto RankRunner::Record(double seconds) -> Status {
   NoteProgress();
   const auto scalar = [&](ScalarRole role) { return scalars_[plan_.ScalarOf(role)]; };
   const auto utilisation = [&](Flops flops) {
-    const double peak = plan_.run.peak_flops;
-    return peak > 0 ? std::optional(static_cast<double>(flops.value) / (seconds * peak)) : std::nullopt;
+    return peak_flops_ > 0 ? std::optional(static_cast<double>(flops.value) / (seconds * peak_flops_)) : std::nullopt;
   };
   const StepMetrics metrics{.step = CompletedSteps(),
                             .loss = LossOf(ScalarRole::Loss, ScalarRole::TermLoss),
@@ -78,6 +77,15 @@ auto RankRunner::WarnOfNoTarget(double loss) -> void {
       "warning: step {}: no position of the batch has a target, so the step has no loss and its gradient is "
       "0; the optimizer makes its update all the same (this warning comes once)",
       CompletedSteps()));
+}
+
+auto RankRunner::TellMemory() -> Status {
+  const auto use = leads() ? MeasureDevice(plan_, *context_.device, records_.machine()) : std::nullopt;
+  if (!use) {
+    return Success{};
+  }
+  progress_->Note(DeviceUseText(*use));
+  return records_.PutMemory(*use);
 }
 
 auto RankRunner::LimitTime() -> void {
@@ -156,6 +164,9 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
       since_look = Stopwatch();
     }
     RETURN_IF_ERROR(Record(seconds));
+    if (CompletedSteps() == *begun + 1) {
+      RETURN_IF_ERROR(TellMemory());
+    }
     if (CompletedSteps() == 2) {
       memory_after_two_ = context_.device->MeasureMemory();
     }

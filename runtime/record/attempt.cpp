@@ -209,6 +209,15 @@ auto Attempt::RecordStart(const AttemptStart& start, const std::map<std::string,
   return PutFileAt(folder_, AttemptFileName, TextOf(json));
 }
 
+auto Attempt::RecordMemory(const std::map<std::string, int64_t>& bytes) const -> Status {
+  auto read = ReadAttempt(folder_);
+  if (!read) {
+    return read.error();
+  }
+  (*read)["gpu_memory"] = bytes;
+  return PutFileAt(folder_, AttemptFileName, TextOf(*read));
+}
+
 auto Attempt::FirstErrorInLog() const -> std::string {
   constexpr int64_t MaxLogBytes = int64_t{1} << 30;
   constexpr std::string_view Mark = "error: ";

@@ -64,6 +64,8 @@ class Attempt {
   /// Records what rank 0 knows once it begins. `versions`: those of the GPU's card, driver and libraries, by name;
   /// empty on CPUs.
   auto RecordStart(const AttemptStart& start, const std::map<std::string, std::string>& versions) const -> Status;
+  /// Records the memory of rank 0's GPU after the first step: numbers of bytes, by name.
+  auto RecordMemory(const std::map<std::string, int64_t>& bytes) const -> Status;
   /// By the launcher, when no rank runs any more. `last_step`: completed steps, where the run had begun. Where `error`
   /// is empty, the first error in the log is meant.
   auto RecordEnd(int exit_code, const std::string& error, std::optional<int64_t> last_step) const -> Status;

@@ -135,6 +135,7 @@ TEST(Machines, EachFigureIsANumberWithASource) {
       EXPECT_FALSE(figure.source.empty()) << row.name << " " << figure.value;
     }
     EXPECT_LT(row.outside_arenas.value, row.memory.value) << row.name;
+    EXPECT_EQ(MachineOfCard(row.card), &row) << row.card;
   }
 }
 

@@ -145,6 +145,7 @@ class EmulatedDevice final : public RankDevice {
   }
 
   auto clock() -> DeviceClock* override { return &clock_; }
+  auto MeasureMemory() const -> std::optional<DeviceMemory> override { return EmulatedMemory(); }
 
   /// Returns the word of the vocabulary, as shardc::BadIdsOf does.
   auto BadIdsOf(int64_t vocabulary) -> unsigned long long* {
@@ -381,6 +382,11 @@ auto EmulatedVersions() -> std::map<std::string, std::string>& {
 }
 
 auto UseEmulatedCuda() -> void {
+auto EmulatedMemory() -> std::optional<DeviceMemory>& {
+  static std::optional<DeviceMemory> memory;
+  return memory;
+}
+
   static constexpr FamilyParts Parts{.resolve_device = [](Plan& plan) -> Status {
                                        plan.device = Device::CudaSm90;
                                        return Success{};

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+
+#include "runtime/device/device.h"
 
 namespace shardc {
 
@@ -14,5 +17,7 @@ auto UseEmulatedCuda() -> void;
 
 /// Returns the versions that the family tells from now on; none at first.
 auto EmulatedVersions() -> std::map<std::string, std::string>&;
+/// Returns the memory that devices tell from now on; none at first.
+auto EmulatedMemory() -> std::optional<DeviceMemory>&;
 
 }  // namespace shardc
