@@ -30,6 +30,7 @@ RankRunner::RankRunner(RankContext& context)
       binder_(&plan_, context.rank, context.device, &services_),
       checkpoint_dir_(CheckpointDirOf(*context.plan, context.run_dir)),
       divergence_(binder_, execution_),
+      clock_limits_(context.device->pci_address()),
       records_(&context, checkpoint_dir_) {
   services_.communicator = context.comm;
   services_.control = context.control;

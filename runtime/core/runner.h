@@ -21,6 +21,7 @@
 #include "runtime/core/run_records.h"
 #include "runtime/core/time_limit.h"
 #include "runtime/data/token_reader.h"
+#include "runtime/device/clock_limits.h"
 #include "runtime/metrics/progress.h"
 
 namespace shardc {
@@ -97,9 +98,11 @@ class RankRunner {
   auto Time() const -> LineTime;
   /// Writes the trace once, if one was asked for; rank 0 reports its path. Collective.
   auto WriteTrace() -> Status;
-  auto LimitTime() -> void;
   /// Tells how much memory of the device is taken, and puts it on record. For rank 0, after the first step of a launch.
   auto TellMemory() -> Status;
+  /// Tells, once per launch, each limit that keeps the clocks of this rank's GPU low; those that are usual, of rank 0.
+  auto TellClockLimits() -> void;
+  auto LimitTime() -> void;
   auto Record(double seconds) -> Status;
   /// Compares, on rank 0, the checkpoint that was found with the last save on record. Collective.
   auto CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status;
@@ -141,6 +144,7 @@ class RankRunner {
   std::unique_ptr<LogitsWatch> logits_;
   /// Memory of the device after the second step.
   std::optional<DeviceMemory> memory_after_two_;
+  ClockLimits clock_limits_;
   /// Operations per second that a rank can do at most, by the recipe or by the card; 0 if neither says.
   double peak_flops_ = 0;
   /// Operations of a step on this rank, if the peak is known.

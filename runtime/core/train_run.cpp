@@ -88,6 +88,17 @@ auto RankRunner::TellMemory() -> Status {
   return records_.PutMemory(*use);
 }
 
+auto RankRunner::TellClockLimits() -> void {
+  for (const auto& [is_warning, text] : clock_limits_.Look()) {
+    const std::string line = fmt::format("{}the GPU of rank {} {}", is_warning ? "warning: " : "", context_.rank, text);
+    if (leads()) {
+      progress_->Note(line);
+    } else if (is_warning) {
+      Say(line + "\n");
+    }
+  }
+}
+
 auto RankRunner::LimitTime() -> void {
   std::optional<TimeLimit::Clock::time_point> end = context_.end_time;
   if (plan_.run.max_minutes > 0) {
@@ -166,6 +177,9 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     RETURN_IF_ERROR(Record(seconds));
     if (CompletedSteps() == *begun + 1) {
       RETURN_IF_ERROR(TellMemory());
+    }
+    if (CompletedSteps() % std::max<int64_t>(1, plan_.run.log_every) == 0) {
+      TellClockLimits();
     }
     if (CompletedSteps() == 2) {
       memory_after_two_ = context_.device->MeasureMemory();

@@ -145,6 +145,8 @@ class RankDevice {
 
   /// Planned bytes against pages touched, one row for each arena, in enumerator order.
   virtual auto MeasureUse() const -> std::vector<ArenaUse> = 0;
+  /// Returns the address of the device on PCI, "0000:18:00.0"; empty if it has none of its own.
+  virtual auto pci_address() const -> std::string { return ""; }
   /// Returns the memory of the device; nothing if the arenas are in memory of the host.
   virtual auto MeasureMemory() const -> std::optional<DeviceMemory> { return std::nullopt; }
 

@@ -1,4 +1,4 @@
-// What a run on a GPU tells of it: its memory, its utilisation.
+// What a run on a GPU tells of it: its memory, its utilisation, and limits of its clocks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 
 #include "tests/emulated/feature.h"
 #include "tests/support/emulated/cuda.h"
+#include "tests/support/nvml_double.h"
 
 namespace shardc {
 namespace {
@@ -43,6 +44,28 @@ TEST(EmulatedRun, TellsItsMemoryAndUtilisation) {
       EXPECT_GT(line["hfu"], line["mfu"]);
     }
   }
+}
+
+TEST(EmulatedRun, TellsLimitsOfClocksOnce) {
+  UseEmulatedCuda();
+  const SmallTraining training;
+  const Plan plan = training.Compile(OnGpu({"mesh.dp=2", "train.log_every=1"}));
+  NvmlDouble nvml({PlayedGpu{.clock_reasons = NvmlApi::SwPowerCap | NvmlApi::HwThermalSlowdown}});
+  const TrainedRun run = TrainInOrder(plan, training / "run");
+  ASSERT_EQ(run.code, ExitCode::Ok) << run.error;
+  const std::string log = LogOfRun(training / "run");
+  const auto count = [&](std::string_view text) {
+    int64_t found = 0;
+    for (size_t at = log.find(text); at != std::string::npos; at = log.find(text, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("the GPU of rank 0 lowers its clocks: it is at its power limit (700 W)\n"), 1);
+  EXPECT_EQ(count("at its power limit"), 1);
+  EXPECT_EQ(count("warning: the GPU of rank 0 lowers its clocks: it is too hot\n"), 1);
+  EXPECT_EQ(count("warning: the GPU of rank 1 lowers its clocks: it is too hot\n"), 1);
+  EXPECT_EQ(count("lowers its clocks"), 3);
 }
 
 }  // namespace

@@ -281,6 +281,13 @@ auto CudaDevice::MeasureMemory() const -> std::optional<DeviceMemory> {
   return DeviceMemory{.total = Bytes{static_cast<int64_t>(total)}, .taken = Bytes{static_cast<int64_t>(total - free)}};
 }
 
+auto CudaDevice::pci_address() const -> std::string {
+  std::array<char, 32> address{};
+  return cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), number_) == cudaSuccess
+             ? address.data()
+             : "";
+}
+
 auto CudaDevice::CudaQueue::Judged(const Status& status) -> Status {
   if (status || device_.progress_.is_lost()) {
     return status;

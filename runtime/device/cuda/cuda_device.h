@@ -43,6 +43,7 @@ class CudaDevice final : public RankDevice {
   auto Abandon() -> void { progress_.Abandon(); }
   auto MeasureUse() const -> std::vector<ArenaUse> override;
   auto MeasureMemory() const -> std::optional<DeviceMemory> override;
+  auto pci_address() const -> std::string override;
 
   auto plan() const -> const Plan& { return plan_; }
   /// Returns the number of the GPU, of those that the process sees.
@@ -122,8 +123,8 @@ class CudaDevice final : public RankDevice {
   /// By event: the section that signalled it last.
   std::vector<uint32_t> signalled_in_;
   std::vector<CudaQueue> queues_;
-  /// Draws how long streams lag; nothing if they do not.
   CudaClock clock_{&progress_, [this](Stream stream) { return queues_[static_cast<size_t>(stream)].stream; }};
+  /// Draws how long streams lag; nothing if they do not.
   std::optional<std::mt19937_64> lags_;
 };
 

@@ -26,6 +26,7 @@
 #include "runtime/kernels/host/host.h"
 #include "runtime/kernels/reference/reference.h"
 #include "tests/support/nccl_double.h"
+#include "tests/support/nvml_double.h"
 
 namespace shardc {
 
@@ -63,7 +64,6 @@ class EmulatedArena {
   int64_t bytes_ = 0;
 };
 
-/// A device that shuffles, with addresses of its own.
 /// Clock of an emulated device: a microsecond passes from each mark to the next.
 class EmulatedClock final : public DeviceClock {
  public:
@@ -90,6 +90,7 @@ class EmulatedClock final : public DeviceClock {
   int64_t num_marks_ = 0;
 };
 
+/// A device that shuffles, with addresses of its own.
 class EmulatedDevice final : public RankDevice {
  public:
   static auto Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> {
@@ -144,8 +145,9 @@ class EmulatedDevice final : public RankDevice {
     return uses;
   }
 
-  auto clock() -> DeviceClock* override { return &clock_; }
   auto MeasureMemory() const -> std::optional<DeviceMemory> override { return EmulatedMemory(); }
+  auto pci_address() const -> std::string override { return NvmlDouble::AddressOf(0); }
+  auto clock() -> DeviceClock* override { return &clock_; }
 
   /// Returns the word of the vocabulary, as shardc::BadIdsOf does.
   auto BadIdsOf(int64_t vocabulary) -> unsigned long long* {
@@ -236,12 +238,12 @@ class EmulatedDevice final : public RankDevice {
 
   DevicePlace place_;
   LookBeside beside_;
+  EmulatedClock clock_;
   std::array<EmulatedArena, NumArenas> arenas_;
   SharedArenas none_;
   /// Has no arenas.
   ShuffledDevice inner_;
   std::vector<EmulatedQueue> queues_;
-  EmulatedClock clock_;
   /// Kernels keep the addresses of words.
   std::deque<BadIds> bad_ids_;
   std::array<uint64_t, NumLeftWords> words_{};
@@ -381,12 +383,12 @@ auto EmulatedVersions() -> std::map<std::string, std::string>& {
   return versions;
 }
 
-auto UseEmulatedCuda() -> void {
 auto EmulatedMemory() -> std::optional<DeviceMemory>& {
   static std::optional<DeviceMemory> memory;
   return memory;
 }
 
+auto UseEmulatedCuda() -> void {
   static constexpr FamilyParts Parts{.resolve_device = [](Plan& plan) -> Status {
                                        plan.device = Device::CudaSm90;
                                        return Success{};
