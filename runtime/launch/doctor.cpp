@@ -171,18 +171,71 @@ static auto GpusOf(const Json& host) -> std::string {
   return text.empty() ? "0" : text;
 }
 
+/// Returns the links of one kind of a host's GPUs as text, once if all have the same. `text_of`: that of one GPU.
+static auto LinksOf(const Json& host, std::string (*text_of)(const Json& gpu)) -> std::string {
+  std::vector<std::pair<std::string, int>> texts;
+  for (const Json& gpu : host.value("gpu_links", Json::object()).value("gpus", Json::array())) {
+    const std::string text = text_of(gpu);
+    const auto known = std::ranges::find(texts, text, &std::pair<std::string, int>::first);
+    ++(known == texts.end() ? texts.emplace_back(text, 0) : *known).second;
+  }
+  if (texts.size() < 2) {
+    return texts.empty() ? "-" : texts.front().first;
+  }
+  std::string all;
+  for (const auto& [text, count] : texts) {
+    all += fmt::format("{}{} with {}", all.empty() ? "" : "; ", count, text);
+  }
+  return all;
+}
+
+/// Returns the NVLinks of a GPU as text: "18 of 26.6 GB/s".
+static auto NvLinksOf(const Json& gpu) -> std::string {
+  const int64_t links = gpu["nvlinks"];
+  const int64_t up = gpu["nvlinks_up"];
+  const double speed = gpu["nvlink_mb_per_s"].get<double>() / 1e3;
+  return up == 0       ? "none"
+         : up == links ? fmt::format("{} of {:.1f} GB/s", links, speed)
+                       : fmt::format("{} of {:.1f} GB/s, {} down", links, speed, links - up);
+}
+
+/// Returns the link of a GPU to the host as text: "gen 5 x16".
+static auto PcieOf(const Json& gpu) -> std::string {
+  const int64_t lanes = gpu["pcie_lanes"];
+  const int64_t up = gpu["pcie_lanes_up"];
+  return fmt::format("gen {} x{}{}", gpu["pcie_generation"].get<int64_t>(), up,
+                     up == lanes ? "" : fmt::format(" of x{}", lanes));
+}
+
+/// Returns how many pairs of a host's GPUs are connected, as text.
+static auto PairsOf(const Json& host) -> std::string {
+  const Json links = host.value("gpu_links", Json::object());
+  const int64_t pairs = links.value("pairs", int64_t{0});
+  return pairs == 0 ? "-"
+                    : fmt::format("{} by NVLink, {} reach, of {}", links["pairs_by_nvlink"].get<int64_t>(),
+                                  links["pairs_that_reach"].get<int64_t>(), pairs);
+}
+
 /// Returns a table with one row for each host.
 static auto TableOf(const std::vector<Json>& hosts) -> std::string {
   Table table("");
-  table.Row(
-      {"host", "address", "cores", "memory", "GPUs", "open files", "clock", "run directory", "latency", "bandwidth"});
+  const bool has_links = std::ranges::any_of(hosts, [](const Json& host) { return host.contains("gpu_links"); });
+  const auto row = [&](std::vector<std::string> cells, const std::vector<std::string>& of_links) {
+    if (has_links) {
+      // After the GPUs.
+      cells.insert(cells.begin() + 5, of_links.begin(), of_links.end());
+    }
+    table.Row(std::move(cells));
+  };
+  row({"host", "address", "cores", "memory", "GPUs", "open files", "clock", "run directory", "latency", "bandwidth"},
+      {"NVLinks", "PCIe", "pairs of GPUs"});
   for (const Json& host : hosts) {
     const int64_t files = host["limits"]["open_files"];
-    table.Row({host["host"], host["address"], std::to_string(host["cores"].get<int64_t>()),
-               FormatMemory(Bytes{host["memory_available"]}), GpusOf(host),
-               files < 0 ? "unlimited" : std::to_string(files),
-               fmt::format("{:+.3f} s", host["clock_offset_seconds"].get<double>()),
-               host.contains("run_directory_seconds") ? "seen" : "-", LatencyOf(host), BandwidthOf(host)});
+    row({host["host"], host["address"], std::to_string(host["cores"].get<int64_t>()),
+         FormatMemory(Bytes{host["memory_available"]}), GpusOf(host), files < 0 ? "unlimited" : std::to_string(files),
+         fmt::format("{:+.3f} s", host["clock_offset_seconds"].get<double>()),
+         host.contains("run_directory_seconds") ? "seen" : "-", LatencyOf(host), BandwidthOf(host)},
+        {LinksOf(host, NvLinksOf), LinksOf(host, PcieOf), PairsOf(host)});
   }
   return table.Text();
 }

@@ -16,6 +16,7 @@
 #include "compiler/base/where_and_when.h"
 #include "runtime/comm/nccl/nccl_api.h"
 #include "runtime/device/family.h"
+#include "runtime/device/gpu_links.h"
 #include "runtime/device/nvidia_driver.h"
 #include "runtime/memory/available_memory.h"
 
@@ -76,6 +77,22 @@ static auto GpuLibraries() -> Json {
   return versions.is_object() ? versions : Json{{"error", "a library of CUDA, cuDNN or NCCL is not whole"}};
 }
 
+static auto JsonOf(const GpuLinks& links) -> Json {
+  Json json{{"gpus", Json::array()},
+            {"pairs", links.pairs},
+            {"pairs_that_reach", links.pairs_that_reach},
+            {"pairs_by_nvlink", links.pairs_by_nvlink}};
+  for (const GpuLink& gpu : links.gpus) {
+    json["gpus"].push_back({{"nvlinks", gpu.nvlinks},
+                            {"nvlinks_up", gpu.nvlinks_up},
+                            {"nvlink_mb_per_s", gpu.nvlink_mb_per_s},
+                            {"pcie_generation", gpu.pcie_generation},
+                            {"pcie_lanes", gpu.pcie_lanes},
+                            {"pcie_lanes_up", gpu.pcie_lanes_up}});
+  }
+  return json;
+}
+
 auto HostFacts(const std::string& torch_version, const std::string& launcher, const std::string& address)
     -> nlohmann::ordered_json {
   utsname kernel{};
@@ -95,6 +112,9 @@ auto HostFacts(const std::string& torch_version, const std::string& launcher, co
                     {"locked_memory", LimitOf(RLIMIT_MEMLOCK)},
                     {"file_size", LimitOf(RLIMIT_FSIZE)}};
   json["gpus"] = NvidiaGpuModels();
+  if (const auto links = MeasureGpuLinks()) {
+    json["gpu_links"] = JsonOf(*links);
+  }
   json["nvidia_driver"] = NvidiaDriverVersion();
   json["gpu_libraries"] = GpuLibraries();
   return json;

@@ -6,8 +6,8 @@
 
 namespace shardc {
 
-/// Returns one object: host, shardc, libtorch, kernel, launcher, address, interfaces, cores, memory, limits, gpus.
-/// Sizes in bytes.
+/// Returns one object: host, shardc, libtorch, kernel, launcher, address, interfaces, cores, memory, limits, gpus, and
+/// gpu_links if NVIDIA's driver tells them. Sizes in bytes.
 auto HostFacts(const std::string& torch_version, const std::string& launcher, const std::string& address)
     -> nlohmann::ordered_json;
 
