@@ -22,6 +22,16 @@ Progress::Progress(int64_t steps, int64_t log_every, const RunLog& log, std::FIL
 Progress::Progress(int64_t steps, int64_t log_every, const RunLog& log, std::FILE* out, bool terminal)
     : steps_(steps), log_every_(std::max<int64_t>(1, log_every)), log_(log), out_(out), terminal_(terminal) {}
 
+/// Returns the utilisation of a step as text, and that with what it computes again if it does.
+static auto UtilisationText(const StepMetrics& metrics) -> std::string {
+  if (!metrics.mfu) {
+    return "";
+  }
+  const bool recomputes = metrics.hfu > metrics.mfu;
+  return fmt::format("MFU {:.1f} %{}  ", *metrics.mfu * 100,
+                     recomputes ? fmt::format(", HFU {:.1f} %", *metrics.hfu * 100) : "");
+}
+
 auto Progress::Step(const StepMetrics& metrics) -> void {
   constexpr double Weight = 0.1;
   step_ms_ = step_ms_ == 0 ? metrics.step_ms : (1 - Weight) * step_ms_ + Weight * metrics.step_ms;
@@ -35,7 +45,7 @@ auto Progress::Step(const StepMetrics& metrics) -> void {
   const std::string line =
       fmt::format("step {}/{}  loss {}  gradient norm {:.3f}  {:.0f} tokens/s  {}{} left", metrics.step, steps_,
                   has_loss ? LossText(metrics.loss) : "none", metrics.grad_norm, metrics.tokens_per_s,
-                  metrics.mfu ? fmt::format("MFU {:.1f} %  ", *metrics.mfu * 100) : "", FormatDuration(seconds_left));
+                  UtilisationText(metrics), FormatDuration(seconds_left));
   if (terminal_) {
     Clear();
     PrintLog(out_, line);

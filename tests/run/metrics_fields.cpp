@@ -64,7 +64,7 @@ TEST(Metrics, CompareWithThePeak) {
       {"train.steps=3", "train.eval_every=0", "data.eval_tokens=0", "recompute.policy=full", "run.peak_flops=1e12"});
   const Outcome outcome = training.Run();
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::ContainsRegex("tokens/s  MFU [0-9.]+ %  "));
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("tokens/s  MFU [0-9.]+ %, HFU [0-9.]+ %  "));
   const Outcome explained = RunProcess(training.Command("plan", {"--explain", "--format", "json"}));
   const auto report = nlohmann::json::parse(explained.out);
   std::istringstream text(ReadText(training / "run/metrics.jsonl"));
