@@ -1,0 +1,172 @@
+"""What tokenize_text.py has finished: OUT.partial with its journal, and at the end OUT.bin, OUT.idx and OUT.sources.json."""
+
+import array
+import dataclasses
+import fcntl
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import struct
+import time
+
+from tokenize_tasks import MIB, Failure, Job, Task
+
+# Megatron's codes of the types of ids.
+TYPE_CODES = {"H": 8, "i": 4}
+ENTRIES_AT_ONCE = 1 << 16
+SYNC_S = 1.0
+LENGTH_BYTES = 4
+
+
+class Output:
+    """Ids and lengths of the tasks that are finished, in order, and the journal, which says how many of both are sound: the job, then
+    one line for each task and each digest. A line is written when that which it says is on the disk."""
+
+    def __init__(self, out: str, job: Job):
+        self.finals = {"ids": f"{out}.bin", "sources": f"{out}.sources.json", "index": f"{out}.idx"}
+        self.folder = pathlib.Path(f"{out}.partial")
+        self.job = job
+        self.tasks, self.is_finished = 0, False
+        self.digests: dict[int, str] = {}
+        # For each input: documents, ids, documents without ids.
+        self.counts = [[0, 0, 0] for _ in job.inputs]
+        self.lines: list[dict] = []
+        self.synced = time.monotonic()
+        if not (self.folder / "journal").exists():
+            self.refuse_finals()
+        self.folder.mkdir(exist_ok=True)
+        self.lock = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Failure(f"another process works in {self.folder}; wait for it, or name another -o") from None
+        if not (self.folder / "journal").exists():
+            (self.folder / "journal.new").write_text(json.dumps(dataclasses.asdict(job)) + "\n")
+            os.replace(self.folder / "journal.new", self.folder / "journal")
+        self.journal = open(self.folder / "journal", "r+b")
+        self.read_journal()
+        if not self.is_finished:
+            self.refuse_finals()
+            self.files = [self.open_at("ids", self.total(1) * job.id_bytes()), self.open_at("lengths", self.total(0) * LENGTH_BYTES)]
+
+    def total(self, kind: int) -> int:
+        return sum(count[kind] for count in self.counts)
+
+    def refuse_finals(self) -> None:
+        for path in self.finals.values():
+            if os.path.lexists(path):
+                raise Failure(f"{path} exists; remove it, or name another -o")
+
+    def read_journal(self) -> None:
+        lines = self.journal.readlines()
+        sound = 0
+        try:
+            self.compare(json.loads(lines[0]))
+            for line in lines:
+                # The last line of a process that was killed.
+                if not line.endswith(b"\n"):
+                    break
+                self.take(json.loads(line))
+                sound += len(line)
+        except (IndexError, ValueError):
+            raise Failure(f"{self.folder}/journal is damaged; remove {self.folder} to begin again") from None
+        self.journal.seek(sound)
+        self.journal.truncate()
+
+    def compare(self, there: dict) -> None:
+        for key, here in dataclasses.asdict(self.job).items():
+            before = there.get(key)
+            if before == here:
+                continue
+            if key == "inputs":
+                before, here = next((a, b) for a, b in itertools.zip_longest(before, here, fillvalue=["nothing"]) if a != b)
+                before, here = (before[0], here[0]) if before[0] != here[0] else (before[0], "that file with another size or time of writing")
+            raise Failure(f"{self.folder} belongs to a command with another {key}: there {before}, here {here}; give that command "
+                          f"again, or remove {self.folder} to begin again")
+
+    def open_at(self, name: str, size: int):
+        file = open(self.folder / name, "ab")
+        if file.tell() < size:
+            raise Failure(f"{self.folder}/{name} is cut short; remove {self.folder} to begin again")
+        file.truncate(size)
+        return file
+
+    def take(self, line: dict) -> None:
+        if "task" in line:
+            self.tasks = line["task"] + 1
+            for i, *counts in line["counts"]:
+                self.counts[i] = [a + b for a, b in zip(self.counts[i], counts)]
+        elif "input" in line:
+            self.digests[line["input"]] = line["sha256"]
+        elif "finished" in line:
+            self.is_finished = True
+
+    def note(self, line: dict) -> None:
+        self.take(line)
+        self.lines.append(line)
+        if time.monotonic() - self.synced > SYNC_S:
+            self.sync()
+
+    def append(self, task: Task, counts: list[list[int]]) -> None:
+        for file, kind in zip(self.files, ("ids", "lengths")):
+            path = self.folder / f"{task.number}.{kind}"
+            with open(path, "rb") as source:
+                shutil.copyfileobj(source, file, MIB)
+            path.unlink()
+        self.note({"task": task.number, "counts": counts})
+
+    def sync(self) -> None:
+        for file in self.files:
+            file.flush()
+            os.fdatasync(file.fileno())
+        self.journal.write(b"".join(json.dumps(line).encode() + b"\n" for line in self.lines))
+        self.journal.flush()
+        os.fdatasync(self.journal.fileno())
+        self.lines, self.synced = [], time.monotonic()
+
+    def write(self, name: str, chunks) -> None:
+        with open(self.folder / name, "wb") as file:
+            file.writelines(chunks)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def index(self):
+        """Megatron's index, as compiler/data/megatron_index.h describes it; each document is a sequence."""
+        documents = self.total(0)
+        yield b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, TYPE_CODES[self.job.id_type()], documents, documents + 1)
+        with open(self.folder / "lengths", "rb") as file:
+            while data := file.read(MIB):
+                yield data
+            file.seek(0)
+            begin = 0
+            while data := file.read(LENGTH_BYTES * ENTRIES_AT_ONCE):
+                sizes = (self.job.id_bytes() * length for length in array.array("i", data))
+                begins = array.array("q", itertools.accumulate(sizes, initial=begin))
+                begin = begins.pop()
+                yield begins
+        for first in range(0, documents + 1, ENTRIES_AT_ONCE):
+            yield array.array("q", range(first, min(first + ENTRIES_AT_ONCE, documents + 1)))
+
+    def sources(self) -> dict:
+        value = dataclasses.asdict(self.job)
+        value |= {"id_bytes": self.job.id_bytes(), "documents": self.total(0), "ids": self.total(1), "empty_documents": self.total(2)}
+        value["inputs"] = [
+            {"path": path, "bytes": size, "sha256": self.digests[i], "documents": documents, "ids": ids, "empty_documents": empty}
+            for i, ((path, _, size, _), (documents, ids, empty)) in enumerate(zip(self.job.inputs, self.counts))]
+        return value
+
+    def finish(self) -> None:
+        """Gives the files their final names."""
+        if not self.is_finished:
+            self.sync()
+            self.write("index", self.index())
+            self.write("sources", [(json.dumps(self.sources(), indent=1) + "\n").encode()])
+            self.note({"finished": True})
+            self.sync()
+        # The index is the last: nothing reads ids without one.
+        for name, path in self.finals.items():
+            if (self.folder / name).exists():
+                os.rename(self.folder / name, path)
+        shutil.rmtree(self.folder)

@@ -1,0 +1,258 @@
+"""What tokenize_text.py does in its worker processes: reads the documents of a task, and writes their ids into a file."""
+
+import array
+import dataclasses
+import json
+import multiprocessing
+import os
+import pathlib
+import signal
+import threading
+from collections.abc import Iterator
+
+MIB = 1 << 20
+# What a tokenizer gets at once.
+BATCH_CHARACTERS, BATCH_DOCUMENTS = 1 << 19, 512
+# Megatron's megatron/core/datasets/indexed_dataset.py: DType.optimal_dtype.
+MOST_OF_UINT16 = 65500
+
+
+class Failure(Exception):
+    """A mistake in the inputs or in the command line: what is wrong, where, and the remedy."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """Everything that the ids depend on. A journal begins with it."""
+
+    tokenizer: str
+    tokenizer_sha256: str
+    tokenizers_version: str
+    vocab: int
+    end_of_document: int | None
+    special_tokens: bool
+    field: str
+    document: str
+    most_document_bytes: int
+    # Path, kind, size in bytes, and time of the last write.
+    inputs: list[list]
+
+    def id_type(self) -> str:
+        return "H" if self.vocab < MOST_OF_UINT16 else "i"
+
+    def id_bytes(self) -> int:
+        return array.array(self.id_type()).itemsize
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """Whole inputs, `first` to before `last`. Or of one input the lines that begin in the bytes `begin` to before `end`, or the row
+    group `begin`. `size` is its share of the bytes of all inputs."""
+
+    number: int
+    first: int
+    last: int
+    begin: int
+    end: int
+    size: int
+
+
+def import_or_fail(name: str, remedy: str):
+    try:
+        return __import__(name, fromlist=["*"])
+    except ImportError as error:
+        raise Failure(f"the package {name.split('.')[0]} cannot be loaded ({error}): {remedy}") from None
+
+
+def load_tokenizer(path: str):
+    """The tokenizer, and the version of the library."""
+    library = import_or_fail("tokenizers", "pip install tokenizers, or shardc[tokenize]")
+    try:
+        tokenizer = library.Tokenizer.from_file(path)
+    except Exception as error:  # The library raises this class.
+        raise Failure(f"{path} is not read by tokenizers {library.__version__}: {error}; name a tokenizer.json that it reads") from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer, library.__version__
+
+
+def parquet_file(path: str):
+    parquet = import_or_fail("pyarrow.parquet", "pip install pyarrow, or write the text as JSON lines")
+    try:
+        return parquet.ParquetFile(path, buffer_size=MIB)
+    except (OSError, ValueError) as error:  # ValueError is the base of pyarrow's errors.
+        raise Failure(f"{path} is not read as Parquet: {error}; write the file again, or name what it is by --format") from None
+
+
+def failure_at(path: str, offset: int, what: str) -> Failure:
+    """`what` follows the file and the line that has this byte."""
+    line = 1
+    with open(path, "rb") as file:
+        while offset > 0 and (data := file.read(min(MIB, offset))):
+            line += data.count(b"\n")
+            offset -= len(data)
+    return Failure(f"{path}, line {line} {what}")
+
+
+def is_longer(most: int) -> str:
+    return (f"is longer than the {most} bytes that a document may have; cut it into documents (--document line takes each line of a text as "
+            "one), or raise --most-document-bytes")
+
+
+def decode(path: str, data: bytes, offset: int) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise failure_at(path, offset + error.start, f"is not UTF-8: it has the byte {data[error.start]:#04x}; convert the file "
+                         "(iconv -f latin1 -t utf-8, for instance), or leave it out") from None
+
+
+def lines_of(path: str, task: Task, most: int) -> Iterator[tuple[int, bytes]]:
+    """The task's lines: where each begins, and its bytes."""
+    with open(path, "rb") as file:
+        offset = max(0, task.begin - 1)
+        file.seek(offset)
+        # The line of the byte before the range belongs to an earlier task.
+        while offset < task.begin and (data := file.readline(MIB)):
+            offset += len(data)
+            while data and not data.endswith(b"\n"):
+                data = file.readline(MIB)
+                offset += len(data)
+        while offset < task.end and (data := file.readline(most + 1)):
+            if len(data) > most:
+                raise failure_at(path, offset, is_longer(most))
+            yield offset, data
+            offset += len(data)
+
+
+def text_in_json(path: str, line: str, offset: int, field: str) -> str:
+    remedy = f"; mend it, or name the field of the text by --field (now `{field}`)"
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        what = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise failure_at(path, offset, f"is not JSON: {what}; each line is an object, and --format text takes a file as text") from None
+    if not isinstance(value, dict):
+        raise failure_at(path, offset, "is not a JSON object; each line is one, and --format text takes a file as text")
+    if field not in value:
+        names = ", ".join(f"`{name}`" for name in value) or "none"
+        raise failure_at(path, offset, f"has no field `{field}`; its fields are: {names}{remedy}")
+    text = value[field]
+    if not isinstance(text, str):
+        raise failure_at(path, offset, f"has a field `{field}` that is not a text{remedy}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise failure_at(path, offset, f"has half of a surrogate pair (\\u{ord(text[error.start]):04x}) in its field `{field}`; mend it") from None
+    return text
+
+
+def rows_of(path: str, group: int, field: str, most: int) -> Iterator[str]:
+    file = parquet_file(path)
+    types = {column.name: str(column.type) for column in file.schema_arrow}
+    if types.get(field) not in ("string", "large_string", "string_view"):
+        columns = ", ".join(f"`{name}` ({kind})" for name, kind in types.items())
+        raise Failure(f"{path} has no column `{field}` of texts; its columns are: {columns}; name that of the text by --field")
+    row = 1 + sum(file.metadata.row_group(i).num_rows for i in range(group))
+    for batch in file.iter_batches(256, row_groups=[group], columns=[field], use_threads=False):
+        for value in batch.column(0):
+            where = f"{path}, row {row} of column `{field}`"
+            try:
+                text = value.as_py()
+            except UnicodeDecodeError:
+                raise Failure(f"{where} is not UTF-8; write the file again") from None
+            if text is None:
+                raise Failure(f"{where} is null; write the file without such rows")
+            if len(text) > most:
+                raise Failure(f"{where} {is_longer(most)}")
+            yield text
+            row += 1
+
+
+def documents_of(task: Task, job: Job) -> Iterator[tuple[int, str]]:
+    """The number of the input, and the text."""
+    most = job.most_document_bytes
+    for i in range(task.first, task.last):
+        path, kind, size, _ = job.inputs[i]
+        if kind == "parquet":
+            yield from ((i, text) for text in rows_of(path, task.begin, job.field, most))
+        elif kind == "text" and job.document == "file":
+            if size > most:
+                raise Failure(f"{path} {is_longer(most)}")
+            yield i, decode(path, pathlib.Path(path).read_bytes(), 0)
+        else:
+            for offset, data in lines_of(path, task, most):
+                text = decode(path, data, offset)
+                if kind == "text":
+                    yield i, text.removesuffix("\n").removesuffix("\r")
+                elif text.strip():
+                    yield i, text_in_json(path, text, offset, job.field)
+
+
+class Worker:
+    """Writes the ids of a task into a file NUMBER.ids, and the lengths of its documents into NUMBER.lengths."""
+
+    def __init__(self, job: Job, folder: str):
+        self.job = job
+        self.folder = folder
+        self.tokenizer, _ = load_tokenizer(job.tokenizer)
+
+    def ids_of(self, texts: list[str]) -> list[list[int]]:
+        """The ids of each text and the end-of-document token, or nothing for a text without ids."""
+        job = self.job
+        found = [encoding.ids if text else []
+                 for text, encoding in zip(texts, self.tokenizer.encode_batch_fast(texts, add_special_tokens=job.special_tokens))]
+        for ids in found:
+            if ids and job.end_of_document is not None:
+                ids.append(job.end_of_document)
+            if ids and max(ids) >= job.vocab:
+                raise Failure(f"{job.tokenizer} gives the id {max(ids)}, and its vocabulary ends at {job.vocab - 1}: its post-processor adds a "
+                              "token that is not there; leave out --add-special-tokens")
+        return found
+
+    def run(self, task: Task) -> list[list[int]]:
+        """For each input: its number, documents, ids, and documents without ids."""
+        counts = {i: [i, 0, 0, 0] for i in range(task.first, task.last)}
+        path = f"{self.folder}/{task.number}"
+        with open(f"{path}.ids", "wb") as ids_file, open(f"{path}.lengths", "wb") as lengths_file:
+
+            def write(batch: list[tuple[int, str]]) -> None:
+                for (i, _), ids in zip(batch, self.ids_of([text for _, text in batch])):
+                    count = counts[i]
+                    if ids:
+                        ids_file.write(array.array(self.job.id_type(), ids))
+                        lengths_file.write(array.array("i", [len(ids)]))
+                        count[1] += 1
+                        count[2] += len(ids)
+                    else:
+                        count[3] += 1
+
+            batch, characters = [], 0
+            for i, text in documents_of(task, self.job):
+                if batch and (characters + len(text) > BATCH_CHARACTERS or len(batch) == BATCH_DOCUMENTS):
+                    write(batch)
+                    batch, characters = [], 0
+                batch.append((i, text))
+                characters += len(text)
+            write(batch)
+        return list(counts.values())
+
+
+worker: Worker | None = None
+
+
+def start_worker(job: Job, folder: str) -> None:
+    global worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    # A pool whose parent is killed would wait for it.
+    def follow_parent() -> None:
+        multiprocessing.parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=follow_parent, daemon=True).start()
+    worker = Worker(job, folder)
+
+
+def run_task(task: Task) -> list[list[int]]:
+    return worker.run(task)
