@@ -1,6 +1,6 @@
 """Makes a Python wheel of a built tree: shardc and shardc-run as programs of a Python environment, which take LibTorch from PyPI's torch.
 shardc-run-cuda comes along if it is built, and takes CUDA's libraries from NVIDIA's packages: those that torch asks for, or, beside
-a torch for CPUs, those of the extra `cuda`.
+a torch for CPUs, those of the extra `cuda`. shardc-tokenize, tools/tokenize_text.py, needs what the extra `tokenize` brings.
 
 Usage: make_wheel.py BUILD_FOLDER OUTPUT_FOLDER
 
@@ -58,6 +58,13 @@ def shardc() -> None:
 
 def shardc_run() -> None:
     start("shardc-run")
+
+
+def shardc_tokenize() -> None:
+    sys.path.insert(0, str(PROGRAMS.parent / "share/doc/shardc/tools"))
+    import tokenize_text
+
+    tokenize_text.main()
 '''
 
 
@@ -99,8 +106,8 @@ def licences_of(libraries: dict[str, pathlib.Path]) -> dict[str, bytes]:
 
 
 def requirements(has_cuda: bool) -> list[str]:
-    """The packages that this one needs, and those of the extra, for a torch that does not ask for them itself."""
-    found = ["torch==" + version_of(r"^torch==([0-9.]+)", "tools/libtorch.txt")]
+    """The packages that this one needs, those of the extra `cuda`, for a torch that does not ask for them itself, and of `tokenize`."""
+    found = ["torch==" + version_of(r"^torch==([0-9.]+)", "tools/libtorch.txt"), 'tokenizers>=0.20,<1; extra == "tokenize"']
     if has_cuda:
         cuda = version_of(r"^nvidia-cuda-nvrtc==(\d+\.\d+)", "tools/cuda_libraries.txt")
         cudnn = version_of(r"^nvidia-cudnn-cu13==(\d+)", "tools/cuda_libraries.txt")
@@ -128,10 +135,10 @@ def contents(build: pathlib.Path, name: str, version: str) -> list[tuple[str, by
     metadata = (
         f"Metadata-Version: 2.4\nName: shardc\nVersion: {version}\nSummary: a compiler for training runs\n"
         f"License-Expression: Apache-2.0\nLicense-File: LICENSE\nRequires-Python: >=3.10\n"
-    ) + "Provides-Extra: cuda\n" * has_cuda + "".join(f"Requires-Dist: {text}\n" for text in requirements(has_cuda))
+    ) + "Provides-Extra: tokenize\n" + "Provides-Extra: cuda\n" * has_cuda + "".join(f"Requires-Dist: {text}\n" for text in requirements(has_cuda))
     files.append((f"{name}.dist-info/METADATA", metadata.encode(), False))
     files.append((f"{name}.dist-info/WHEEL", f"Wheel-Version: 1.0\nGenerator: shardc\nRoot-Is-Purelib: false\nTag: py3-none-{PLATFORM}\n".encode(), False))
-    scripts = b"[console_scripts]\nshardc = shardc:shardc\nshardc-run = shardc:shardc_run\n"
+    scripts = b"[console_scripts]\nshardc = shardc:shardc\nshardc-run = shardc:shardc_run\nshardc-tokenize = shardc:shardc_tokenize\n"
     files.append((f"{name}.dist-info/entry_points.txt", scripts, False))
     files.append((f"{name}.dist-info/licenses/LICENSE", (ROOT / "docs/LICENSE").read_bytes(), False))
     return files

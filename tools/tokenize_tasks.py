@@ -21,6 +21,10 @@ class Failure(Exception):
     """A mistake in the inputs or in the command line: what is wrong, where, and the remedy."""
 
 
+class Stopped(Exception):
+    """The end of a task whose ids nobody waits for."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
     """Everything that the ids depend on. A journal begins with it."""
@@ -128,7 +132,7 @@ def lines_of(path: str, task: Task, most: int) -> Iterator[tuple[int, bytes]]:
 def text_in_json(path: str, line: str, offset: int, field: str) -> str:
     remedy = f"; mend it, or name the field of the text by --field (now `{field}`)"
     try:
-        value = json.loads(line)
+        value = json.loads(line.removesuffix("\n"))
     except (ValueError, RecursionError) as error:
         what = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise failure_at(path, offset, f"is not JSON: {what}; each line is an object, and --format text takes a file as text") from None
@@ -192,9 +196,10 @@ def documents_of(task: Task, job: Job) -> Iterator[tuple[int, str]]:
 class Worker:
     """Writes the ids of a task into a file NUMBER.ids, and the lengths of its documents into NUMBER.lengths."""
 
-    def __init__(self, job: Job, folder: str):
+    def __init__(self, job: Job, folder: str, stop):
         self.job = job
         self.folder = folder
+        self.stop = stop
         self.tokenizer, _ = load_tokenizer(job.tokenizer)
 
     def ids_of(self, texts: list[str]) -> list[list[int]]:
@@ -217,6 +222,8 @@ class Worker:
         with open(f"{path}.ids", "wb") as ids_file, open(f"{path}.lengths", "wb") as lengths_file:
 
             def write(batch: list[tuple[int, str]]) -> None:
+                if self.stop.is_set():
+                    raise Stopped
                 for (i, _), ids in zip(batch, self.ids_of([text for _, text in batch])):
                     count = counts[i]
                     if ids:
@@ -241,7 +248,7 @@ class Worker:
 worker: Worker | None = None
 
 
-def start_worker(job: Job, folder: str) -> None:
+def start_worker(job: Job, folder: str, stop) -> None:
     global worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -251,7 +258,7 @@ def start_worker(job: Job, folder: str) -> None:
         os._exit(1)
 
     threading.Thread(target=follow_parent, daemon=True).start()
-    worker = Worker(job, folder)
+    worker = Worker(job, folder, stop)
 
 
 def run_task(task: Task) -> list[list[int]]:

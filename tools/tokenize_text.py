@@ -30,7 +30,7 @@ import time
 from collections.abc import Iterator
 
 from tokenize_output import Output
-from tokenize_tasks import MIB, Failure, Job, Task, load_tokenizer, parquet_file, run_task, start_worker
+from tokenize_tasks import MIB, Failure, Job, Stopped, Task, load_tokenizer, parquet_file, run_task, start_worker
 
 KINDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz"}
@@ -63,11 +63,13 @@ class Bar:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def sha256(path: str) -> str:
+def sha256(path: str, stop=None) -> str:
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while data := file.read(MIB):
             digest.update(data)
+            if stop and stop.is_set():
+                raise Stopped
     return digest.hexdigest()
 
 
@@ -156,9 +158,10 @@ def run_tasks(output: Output, processes: int) -> None:
     context = multiprocessing.get_context("spawn")
     # The library would use all processors in each process.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    pool = concurrent.futures.ProcessPoolExecutor(processes, context, start_worker, (job, str(output.folder)))
+    stop = context.Event()
+    pool = concurrent.futures.ProcessPoolExecutor(processes, context, start_worker, (job, str(output.folder), stop))
     hasher = concurrent.futures.ThreadPoolExecutor(1)
-    digests = collections.deque((i, hasher.submit(sha256, one[0])) for i, one in enumerate(job.inputs) if i not in output.digests)
+    digests = collections.deque((i, hasher.submit(sha256, one[0], stop)) for i, one in enumerate(job.inputs) if i not in output.digests)
     waiting: collections.deque = collections.deque()
 
     def take() -> None:
@@ -181,12 +184,12 @@ def run_tasks(output: Output, processes: int) -> None:
             take()
         while digests:
             take_digest()
-    except BaseException:
+    finally:
         bar.clear()
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+        hasher.shutdown(cancel_futures=True)
         output.sync()
-        raise
-    bar.clear()
-    pool.shutdown()
     for path, kind, *known in job.inputs:
         if look_at(path, kind)[2:] != known:
             raise Failure(f"{path} was written to while it was read; remove {output.folder} to begin again")
@@ -252,9 +255,8 @@ def main() -> None:
         message, code = "error: a process was killed, perhaps for its memory; the same command goes on, and fewer --processes need less", 1
     except KeyboardInterrupt:
         message, code = "stopped; the same command goes on from here", 130
-    print(message, file=sys.stderr, flush=True)
-    # Neither waits for tasks that are not needed any more: processes end with this one.
-    os._exit(code)
+    print(message, file=sys.stderr)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ install(DIRECTORY recipes/ DESTINATION share/doc/shardc/recipes COMPONENT compil
 install(FILES schemas/recipe.schema.json schemas/plan.schema.json schemas/plan_format.md schemas/random.md
   DESTINATION share/doc/shardc/schemas COMPONENT compiler)
 install(FILES tests/gpu/last_run.json DESTINATION share/doc/shardc/tests/gpu COMPONENT compiler)
-install(PROGRAMS tools/metrics_to_tensorboard.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
+install(PROGRAMS tools/metrics_to_tensorboard.py tools/tokenize_text.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
+install(FILES tools/tokenize_output.py tools/tokenize_tasks.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
 install(FILES ${LIBTORCH}/lib/libtorch_cpu.so ${LIBTORCH}/lib/libc10.so ${LIBTORCH}/lib/libgomp.so.1
   ${LIBTORCH}/lib/libcudart.so.13 ${LIBTORCH}/lib/libcupti.so.13 DESTINATION lib/shardc COMPONENT libtorch)
 
