@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "compiler/check/check_context.h"
+#include "compiler/check/expression_place.h"
+#include "compiler/check/recipe_data.h"
 
 namespace shardc {
 
@@ -30,6 +32,13 @@ auto CheckFiles(CheckContext& context, std::string_view key, const Located<std::
   }
   for (const std::string& path : *files) {
     if (!CheckPath(context, files.at, key, path, "file")) {
+      context.MarkFaulty(files);
+      break;
+    }
+    if (FilesOf(context.recipe(), path).empty()) {
+      context.diags()
+          .Build(PlaceInList(context.diags().sources(), files.at, path), DiagnosticKind::TokenPatternUnmatched, path)
+          .Emit();
       context.MarkFaulty(files);
       break;
     }

@@ -1,18 +1,29 @@
 #include "compiler/check/recipe_data.h"
 
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
+#include "compiler/data/file_pattern.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved_path.h"
 #include "compiler/recipe/source_name.h"
 
 namespace shardc {
 
+auto FilesOf(const Recipe& recipe, const std::string& path) -> std::vector<std::string> {
+  const std::string resolved = ResolvedPath(recipe, path);
+  if (!IsFilePattern(path) || !IsMissing(resolved)) {
+    return {resolved};
+  }
+  return FindFiles(std::filesystem::path(recipe.path).parent_path().string(), path);
+}
+
 static auto Resolve(const Recipe& recipe, const std::vector<std::string>& files) -> std::vector<std::string> {
   std::vector<std::string> paths;
   for (const std::string& file : files) {
-    paths.push_back(ResolvedPath(recipe, file));
+    const std::vector<std::string> found = FilesOf(recipe, file);
+    paths.insert(paths.end(), found.begin(), found.end());
   }
   return paths;
 }

@@ -10,6 +10,10 @@ namespace shardc {
 /// faults: then a key without a value has its default.
 auto DataOf(const Recipe& recipe) -> DataSource;
 
+/// Returns the files that a path of the recipe stands for: itself, or if it is a pattern and not the name of a file
+/// those that match it, which may be none.
+auto FilesOf(const Recipe& recipe, const std::string& path) -> std::vector<std::string>;
+
 /// Returns the head that reads data.targets, and after it each [[loss.head]], as DataOf returns the tokens.
 auto HeadsOf(const Recipe& recipe) -> HeadTable;
 

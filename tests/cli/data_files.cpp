@@ -56,6 +56,25 @@ class DataFiles : public testing::Test {
   std::string tokens_ = folder_ / "tokens.bin";
 };
 
+TEST_F(DataFiles, PatternsAreListedInPlans) {
+  for (const char* name : {"c[1].bin", "shards/b.bin", "shards/a.bin", "shards/a.idx"}) {
+    std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
+    WriteText(folder_ / name, BinText(40));
+  }
+  const std::string plan = folder_ / "made.plan";
+  // A file of that very name is no pattern.
+  const Finished made =
+      Ask({"plan", recipe_, "--set", R"(data.tokens=["c[1].bin", "shards/*.bin"])", "--output", plan});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(ReadText(plan), HasSubstr(fmt::format("tokens \"{0}/c[1].bin\"\ntokens \"{0}/shards/a.bin\"\n"
+                                                    "tokens \"{0}/shards/b.bin\"\n",
+                                                    folder_.path())));
+  EXPECT_THAT(Check({"--set", R"(data.tokens=["shards/*.idx"])"}).err, Not(HasSubstr("token-pattern-unmatched")));
+  const Finished none = Check({"--set", R"(data.tokens=["shards/*.txt"])"});
+  EXPECT_EQ(none.exit_code, 3);
+  EXPECT_THAT(none.err, HasSubstr("no file matches \"shards/*.txt\" [token-pattern-unmatched]"));
+}
+
 TEST_F(DataFiles, AFileThatIsNotHereIsAWarningOfCheckAlone) {
   const Finished checked = Check();
   EXPECT_EQ(checked.exit_code, 0);
