@@ -54,6 +54,10 @@ steps = 6
 threads = 1
 """
 STEPS = 6
+TOKENIZER = json.dumps({
+    "version": "1.0", "added_tokens": [], "pre_tokenizer": {"type": "Whitespace"}, "normalizer": None, "post_processor": None, "decoder": None,
+    "truncation": None, "padding": None,
+    "model": {"type": "WordLevel", "unk_token": "water", "vocab": {"water": 0, "hill": 1, "the": 2, ".": 3}}})
 CUDA_LIBRARY = re.compile(r"^\s*(lib(?:cudart|cublasLt|cudnn|nvrtc)\.so\.\d+) => (.*?)(?: \(|$)", re.MULTILINE)
 NCCL = "import ctypes; ctypes.CDLL('libnccl.so.2'); print(*(line.split()[-1] for line in open('/proc/self/maps') if 'libnccl' in line))"
 
@@ -277,6 +281,7 @@ def test_wheel(build: pathlib.Path, folder: pathlib.Path, torch: pathlib.Path | 
     expect(attempt["ended"] == "complete", "the wheel trains with PyPI's torch")
     if has_cuda:
         test_wheel_cuda(environment, (environment, torch or environment), cwd=folder / "wheel_training", env=bare)
+    test_tokenizer(folder / "wheel_training", pip, packages, env=bare)
     # torch in another folder of the path.
     if torch:
         for link in links:
@@ -288,6 +293,20 @@ def test_wheel(build: pathlib.Path, folder: pathlib.Path, torch: pathlib.Path | 
             test_wheel_cuda(environment, (environment, torch), cwd=folder / "wheel_training", env=elsewhere)
     output(*pip[:3], "uninstall", "--quiet", "--yes", "--disable-pip-version-check", "shardc")
     expect(not (environment / "bin/shardc").exists(), "pip removes it again")
+
+
+def test_tokenizer(folder: pathlib.Path, pip: list[str], packages: pathlib.Path, **options) -> None:
+    """The extra `tokenize`, whose package comes from PyPI in any case."""
+    (folder / "tokenizer.json").write_text(TOKENIZER)
+    command = ["shardc-tokenize", "--tokenizer", "tokenizer.json", "--eod", ".", "text", "-o", "words"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, **options)
+    expect(done.returncode == 1 and "shardc[tokenize]" in done.stderr, "shardc-tokenize names its extra")
+    (metadata,) = packages.glob("shardc-*.dist-info/METADATA")
+    output(*pip, *re.findall(r"^Requires-Dist: (.*); extra == .tokenize.$", metadata.read_text(), re.MULTILINE))
+    printed = output(*command, cwd=folder, **options)
+    expect(" ids of 2 bytes in 1 document; the vocabulary has 4;" in printed, "shardc-tokenize makes tokens with it")
+    output("shardc", "check", "--data", "recipe.toml", "--set", 'data.tokens=["words*.bin"]', "--set", "data.format=megatron", cwd=folder, **options)
+    expect(True, "shardc reads these tokens")
 
 
 def test_wheel_cuda(environment: pathlib.Path, places: tuple[pathlib.Path, ...], env: dict[str, str], **options) -> None:

@@ -42,7 +42,7 @@ class Output:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise Failure(f"another process works in {self.folder}; wait for it, or name another -o") from None
-        if not (self.folder / "journal").exists():
+        if not (self.folder / "journal").exists() or b'"task"' not in (self.folder / "journal").read_bytes():
             (self.folder / "journal.new").write_text(json.dumps(dataclasses.asdict(job)) + "\n")
             os.replace(self.folder / "journal.new", self.folder / "journal")
         self.journal = open(self.folder / "journal", "r+b")
@@ -82,7 +82,7 @@ class Output:
                 continue
             if key == "inputs":
                 before, here = next((a, b) for a, b in itertools.zip_longest(before, here, fillvalue=["nothing"]) if a != b)
-                before, here = (before[0], here[0]) if before[0] != here[0] else (before[0], "that file with another size or time of writing")
+                before, here = before[0], here[0] if before[0] != here[0] else "that file with another size or time of writing"
             raise Failure(f"{self.folder} belongs to a command with another {key}: there {before}, here {here}; give that command "
                           f"again, or remove {self.folder} to begin again")
 
@@ -169,4 +169,10 @@ class Output:
         for name, path in self.finals.items():
             if (self.folder / name).exists():
                 os.rename(self.folder / name, path)
+        parent = os.open(self.folder.parent, os.O_RDONLY)
+        os.fsync(parent)
+        os.close(parent)
+        self.remove()
+
+    def remove(self) -> None:
         shutil.rmtree(self.folder)

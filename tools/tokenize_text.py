@@ -232,14 +232,19 @@ def run(options: argparse.Namespace) -> None:
     if not output.is_finished:
         if output.tasks > 0:
             print(f"going on from {output.folder}: {output.total(1):,} ids are there", file=sys.stderr)
-        run_tasks(output, options.processes)
-        if output.total(1) == 0:
-            raise Failure(f"no document has text; name inputs that have some, and remove {output.folder}")
+        try:
+            run_tasks(output, options.processes)
+            if output.total(1) == 0:
+                raise Failure("no document has text; name inputs that have some")
+        finally:
+            if output.total(1) == 0:
+                output.remove()
     output.finish()
     job, size, seconds = output.job, sum(size for _, _, size, _ in output.job.inputs), time.monotonic() - begun
     empty = f", {output.total(2):,} without text left out" if output.total(2) else ""
-    print(f"{options.out}.bin, {options.out}.idx: {output.total(1):,} ids of {job.id_bytes()} bytes in {output.total(0):,} documents{empty}; the "
-          f"vocabulary has {job.vocab:,}; {size / MIB:.1f} MiB in {seconds:.1f} s")
+    documents = f"{output.total(0):,} document{'s' * (output.total(0) != 1)}{empty}"
+    print(f"{options.out}.bin, {options.out}.idx: {output.total(1):,} ids of {job.id_bytes()} bytes in {documents}; the vocabulary has "
+          f"{job.vocab:,}; {size / MIB:.1f} MiB in {seconds:.1f} s")
 
 
 def main() -> None:

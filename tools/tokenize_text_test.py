@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -89,11 +90,12 @@ class TokenizeTextTest(ScriptTest):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout
 
-    def refuse(self, message: str, *arguments, **options):
+    def refuse(self, message: str, *arguments, keeps=False, **options):
+        """`keeps`: something is finished, or was before."""
         result = self.tool("--processes", "1", *arguments, **options)
         self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
         self.assertTrue(result.stderr.startswith(f"error: {message}"), result.stderr)
-        self.assertEqual([path.name for path in self.folder.glob("out.*") if path.name != "out.partial"], [])
+        self.assertEqual([path.name for path in self.folder.glob("out.*")], ["out.partial"] if keeps else [])
 
     def ids(self, code: str = "H") -> array.array:
         return array.array(code, (self.folder / "out.bin").read_bytes())
@@ -210,12 +212,12 @@ class TokenizeTextTest(ScriptTest):
         self.killed()
         self.write("b", "b")
         begin = "out.partial belongs to a command with another"
-        self.refuse(f"{begin} inputs: there nothing, here b; give that command again, or remove out.partial", "a.jsonl", "b", "-o", "out")
-        self.refuse(f"{begin} end_of_document: there {EOD}, here 0; ", "--eod", "a", "a.jsonl", "-o", "out")
+        self.refuse(f"{begin} inputs: there nothing, here b; give that command again, or remove out.partial", "a.jsonl", "b", "-o", "out", keeps=True)
+        self.refuse(f"{begin} end_of_document: there {EOD}, here 0; ", "--eod", "a", "a.jsonl", "-o", "out", keeps=True)
         os.utime(self.folder / "a.jsonl")
-        self.refuse(f"{begin} inputs: there a.jsonl, here that file with another size or time of writing; ", "a.jsonl", "-o", "out")
+        self.refuse(f"{begin} inputs: there a.jsonl, here that file with another size or time of writing; ", "a.jsonl", "-o", "out", keeps=True)
         self.write_tokenizer({**ALPHABET, "<end>": EOD, "more": LETTERS})
-        self.refuse(f"{begin} tokenizer_sha256: ", "a.jsonl", "-o", "out")
+        self.refuse(f"{begin} tokenizer_sha256: ", "a.jsonl", "-o", "out", keeps=True)
 
     def test_outputs_are_not_replaced(self):
         self.write("a", "ab")
@@ -232,21 +234,22 @@ class TokenizeTextTest(ScriptTest):
         remedy = "; convert the file (iconv "
         (self.folder / "latin").write_bytes(b"one\ntwo \xe9\n")
         self.refuse(f"latin, line 2 is not UTF-8: it has the byte 0xe9{remedy}", "latin", "-o", "out")
-        self.refuse(f"latin, line 2 is not UTF-8: it has the byte 0xe9{remedy}", "--document", "line", "latin", "-o", "out2")
+        self.refuse(f"latin, line 2 is not UTF-8: it has the byte 0xe9{remedy}", "--document", "line", "latin", "-o", "out")
         # The second task of the file.
         (self.folder / "late.txt").write_bytes(b"abcdefg\n" * 40000 + b"\xff\n")
-        self.refuse(f"late.txt, line 40001 is not UTF-8: it has the byte 0xff{remedy}", "--document", "line", "late.txt", "-o", "out3")
+        self.refuse(f"late.txt, line 40001 is not UTF-8: it has the byte 0xff{remedy}", "--document", "line", "late.txt", "-o", "out", keeps=True)
+        shutil.rmtree(self.folder / "out.partial")
         self.write("long", "one\n" + "a" * 100)
-        for number, (where, arguments) in enumerate({"long": (), "long, line 2": ("--document", "line"), "long, line 1": ("--format", "jsonl")}.items()):
+        for where, arguments in {"long": (), "long, line 2": ("--document", "line"), "long, line 1": ("--format", "jsonl")}.items():
             if "jsonl" in arguments:
                 self.write("long", '{"text": "' + "a" * 100 + '"}\n')
             self.refuse(f"{where} is longer than the 50 bytes that a document may have; cut it into documents",
-                        "--most-document-bytes", "50", *arguments, "long", "-o", f"out_long{number}")
+                        "--most-document-bytes", "50", *arguments, "long", "-o", "out")
         self.write("empty", "")
-        self.refuse("no document has text; ", "empty", "-o", "out4")
+        self.refuse("no document has text; name inputs that have some", "empty", "-o", "out")
 
     def test_bad_json(self):
-        for number, (line, message) in enumerate({
+        for line, message in {
             "{": "is not JSON: Expecting property name enclosed in double quotes at column 2; each line is an object",
             "[" * 100000: "is not JSON: maximum recursion depth exceeded",
             "[1]": "is not a JSON object; each line is one",
@@ -254,9 +257,9 @@ class TokenizeTextTest(ScriptTest):
             "{}": "has no field `text`; its fields are: none; ",
             '{"text": null}': "has a field `text` that is not a text; mend it, or",
             '{"text": "a\\ud800"}': "has half of a surrogate pair (\\ud800) in its field `text`; mend it",
-        }.items()):
+        }.items():
             self.write("a.json", '{"text": "a"}\n' + line + "\n")
-            self.refuse(f"a.json, line 2 {message}", "a.json", "-o", f"out{number}")
+            self.refuse(f"a.json, line 2 {message}", "a.json", "-o", "out")
 
     def test_bad_inputs(self):
         self.write("a", "ab")
