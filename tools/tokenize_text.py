@@ -38,7 +38,8 @@ MOST_IDS = 1 << 31
 MOST_DOCUMENT_BYTES = 1 << 30
 # A task has a share of the inputs, in bytes, between these.
 SHARE, LEAST_TASK, MOST_TASK = 1024, MIB // 4, 8 * MIB
-TASKS_AHEAD = 4
+# For each process. A long document keeps one of them, and the others go on.
+TASKS_AHEAD = 64
 BAR_WIDTH = 30
 
 
