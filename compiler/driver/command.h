@@ -32,6 +32,8 @@ class CommandOptions {
   auto Choice(const std::string& flags, std::string& value, const std::vector<std::string>& choices,
               const std::string& doc) -> void;
   auto Flag(const std::string& flags, bool& value, const std::string& doc) -> void;
+  /// Takes a value after an equals sign, or none, which makes the value "true".
+  auto FlagOrText(const std::string& flags, std::string& value, const std::string& doc) -> void;
 
  private:
   CLI::App& app_;

@@ -97,6 +97,10 @@ auto CommandOptions::Flag(const std::string& flags, bool& value, const std::stri
   app_.add_flag(flags, value, doc);
 }
 
+auto CommandOptions::FlagOrText(const std::string& flags, std::string& value, const std::string& doc) -> void {
+  app_.add_flag(flags, value, doc);
+}
+
 /// The help of the named subcommand, which begins with two examples; without a subcommand, the help of the program.
 static auto HelpText(CLI::App& app) -> std::string {
   const auto used = app.get_subcommands();

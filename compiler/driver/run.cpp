@@ -30,6 +30,8 @@ struct RunOptions {
   std::string timeout;
   std::string trace;
   std::string trace_steps;
+  /// As it was given: "true" without a value; empty: it was not.
+  std::string tune;
 };
 
 /// How the runtime is called, for a plan for `device`.
@@ -188,6 +190,9 @@ static auto CallFor(const RunOptions& options, const std::optional<LaunchPlace>&
   auto call = named.is_plan ? CallForPlan(options, *named.text) : CallForRecipe(options, named.text, place);
   if (call) {
     call->arguments.insert(call->arguments.end(), trace->begin(), trace->end());
+    if (!options.tune.empty()) {
+      call->arguments.push_back("--tune=" + options.tune);
+    }
   }
   return call;
 }
@@ -228,6 +233,9 @@ auto DeclareRun(CommandOptions& options) -> Action {
   options.Text("--trace", values->trace, "FILE",
                "write what the ops of some steps took, in the trace format of Chrome and Perfetto");
   options.Text("--trace-steps", values->trace_steps, "A..B", "which steps, both included; default: 5..8");
+  options.FlagOrText("--tune", values->tune,
+                     "measure on a GPU, before the first step, which algorithms multiply matrices fastest; "
+                     "--tune=FILE: take those in the gemm.json of a run, and give its bits again");
   return [values] { return ExitCodeOf(Run(*values)); };
 }
 

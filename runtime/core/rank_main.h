@@ -15,6 +15,7 @@
 #include "runtime/control/rank_control.h"
 #include "runtime/core/execution.h"
 #include "runtime/core/trace.h"
+#include "runtime/core/tune_products.h"
 #include "runtime/device/device.h"
 #include "runtime/record/attempt.h"
 #include "runtime/record/run_directory.h"
@@ -59,6 +60,7 @@ struct RankContext {
   std::optional<GenerateRequest> generate;
   /// The trace of some steps of a training; its path is empty if none was asked for.
   TraceRequest trace;
+  TuneRequest tune;
   /// Bind every op, run none.
   bool dry = false;
   /// Results as JSON.

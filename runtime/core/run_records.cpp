@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "compiler/base/files.h"
+#include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/attempts.h"
 #include "runtime/comm/nccl/nccl_api.h"
@@ -80,6 +81,14 @@ auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) co
   return std::string();
 }
 
+auto RunRecords::WithDigest() const -> std::map<std::string, std::string> {
+  auto versions = versions_;
+  if (!products_.algorithms.empty()) {
+    versions[ProductRecordName] = DigestOf(TextOf({products_.chosen_for, products_.algorithms, {}}));
+  }
+  return versions;
+}
+
 auto RunRecords::CompareVersions() const -> std::string {
   if (context_.directory == nullptr || versions_.empty()) {
     return "";
@@ -90,7 +99,12 @@ auto RunRecords::CompareVersions() const -> std::string {
     return "";
   }
   const auto before = VersionsOfAttempt(folder, saves->last->attempt);
-  const std::string differences = before.empty() ? "" : VersionsDiffer(before, versions_);
+  auto now = WithDigest();
+  if (!before.contains(ProductRecordName)) {
+    // Of a launch that kept no digest.
+    now.erase(ProductRecordName);
+  }
+  const std::string differences = before.empty() ? "" : VersionsDiffer(before, now);
   return differences.empty()
              ? ""
              : fmt::format(
@@ -119,9 +133,27 @@ auto RunRecords::ReadAlgorithms() -> std::string {
     return chosen_again(
         fmt::format("those in {}/{} are not for this machine: {}", folder.path(), ProductRecordName, differences));
   }
-  recorded_algorithms_ = (*record)->algorithms;
-  products_.algorithms = recorded_algorithms_;
+  recorded_ = **record;
+  TakeProducts(recorded_);
   return "";
+}
+
+auto RunRecords::TakeProducts(ProductRecord products) -> void {
+  products_ = std::move(products);
+  taken_ = products_.algorithms;
+}
+
+auto RunRecords::CheckTuned() const -> Status {
+  const auto others = std::ranges::count_if(products_.algorithms, [&](const auto& used) {
+    const auto taken = taken_.find(used.first);
+    return taken == taken_.end() || taken->second != used.second;
+  });
+  return others == 0
+             ? Status(Success{})
+             : Fail(ExitCode::Environment,
+                    "--tune={}: it lacks algorithms for {} of the products of this plan, or the library refuses "
+                    "them; `--tune` without a file measures",
+                    context_.tune.file, others);
 }
 
 auto RunRecords::RefusedAlgorithms() const -> std::string {
@@ -129,12 +161,12 @@ auto RunRecords::RefusedAlgorithms() const -> std::string {
     const auto found = products_.algorithms.find(recorded.first);
     return found == products_.algorithms.end() || found->second != recorded.second;
   };
-  const auto refused = std::ranges::count_if(recorded_algorithms_, is_refused);
+  const auto refused = std::ranges::count_if(taken_, is_refused);
   return refused == 0 ? ""
                       : fmt::format(
                             "warning: the library refuses {} of the {} algorithms of products in {}, and chooses "
                             "others",
-                            refused, recorded_algorithms_.size(), ProductRecordName);
+                            refused, taken_.size(), ProductRecordName);
 }
 
 auto RunRecords::Begin(const AttemptStart& start, const std::optional<InitRecord>& drawn,
@@ -142,9 +174,12 @@ auto RunRecords::Begin(const AttemptStart& start, const std::optional<InitRecord
   CHECK(context_.directory != nullptr && context_.attempt != nullptr, "a run without a record");
   const Attempt& attempt = *context_.attempt;
   RETURN_IF_ERROR(context_.directory->CheckThere());
-  RETURN_IF_ERROR(attempt.RecordStart(start, versions_));
-  if (products_.algorithms != recorded_algorithms_) {
-    RETURN_IF_ERROR(PutProductRecord(context_.directory->folder(), products_));
+  RETURN_IF_ERROR(attempt.RecordStart(start, WithDigest()));
+  if (!products_.algorithms.empty()) {
+    RETURN_IF_ERROR(PutProductRecord(attempt.folder(), products_));
+    if (products_ != recorded_) {
+      RETURN_IF_ERROR(PutProductRecord(context_.directory->folder(), products_));
+    }
   }
   if (drawn) {
     RETURN_IF_ERROR(PutFileAt(attempt.folder(), std::string(InitRecordName), ToText(*drawn)));

@@ -39,8 +39,14 @@ class RunRecords {
   /// Reads the algorithms of products that an earlier launch chose, before ops are bound. Returns a line for people if
   /// they cannot be used; empty otherwise.
   auto ReadAlgorithms() -> std::string;
+  /// Takes the record of a launch that tunes, before ops are bound.
+  auto TakeProducts(ProductRecord products) -> void;
+  auto products() const -> const ProductRecord& { return products_; }
   /// Returns the algorithms of products, which binding adds to.
   auto algorithms() -> std::map<std::string, std::string>* { return &products_.algorithms; }
+  /// Checks that the file of `--tune=FILE` had an algorithm for each product to which ops were bound. Errors:
+  /// Environment if it lacked one, or the library refused one.
+  auto CheckTuned() const -> Status;
   /// Returns a line for people if the library refused recorded algorithms when ops were bound; empty otherwise.
   auto RefusedAlgorithms() const -> std::string;
 
@@ -57,13 +63,18 @@ class RunRecords {
   auto PutSave(int64_t step, const std::string& path) const -> Status;
 
  private:
+  /// Returns what the bits of results depend on: the versions, and a digest of the algorithms of products.
+  auto WithDigest() const -> std::map<std::string, std::string>;
+
   const RankContext& context_;
   std::string checkpoint_dir_;
   /// The card, and the versions of its driver and libraries; empty on CPUs.
   std::map<std::string, std::string> versions_;
   ProductRecord products_;
-  /// The algorithms in gemm.json.
-  std::map<std::string, std::string> recorded_algorithms_;
+  /// The record in gemm.json; empty if it was not for this machine.
+  ProductRecord recorded_;
+  /// Algorithms that were there before ops were bound.
+  std::map<std::string, std::string> taken_;
   std::unique_ptr<MetricsWriter> metrics_;
 };
 

@@ -9,6 +9,7 @@
 #include "compiler/base/stopwatch.h"
 #include "compiler/ops/cpu/usable_threads.h"
 #include "compiler/plan/text.h"
+#include "runtime/control/agree.h"
 #include "runtime/control/agree_on_plan.h"
 #include "runtime/control/agree_on_versions.h"
 #include "runtime/core/check_state.h"
@@ -83,6 +84,15 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
                                          "where",
                                          *machines));
   }
+  note(runner->records_.ReadAlgorithms());
+  if (context.tune.is_set()) {
+    // Before the guard fills memory.
+    auto tuned = TuneProducts(context, runner->binder_, runner->records_.products());
+    if (!tuned) {
+      return tuned.error();
+    }
+    runner->records_.TakeProducts(*std::move(tuned));
+  }
   if (plan.run.guard) {
     auto guard = Guard::Create(plan, *context.device);
     if (!guard) {
@@ -117,12 +127,14 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
     }
   }
   runner->services_.algorithms = runner->records_.algorithms();
-  note(runner->records_.ReadAlgorithms());
   for (int i = 0; i < NumSections; ++i) {
     const auto section = static_cast<SectionKind>(i);
     if (section != SectionKind::Restore) {
       runner->programs_[static_cast<size_t>(i)].emplace(section, runner->binder_, runner->execution_);
     }
+  }
+  if (!context.tune.file.empty()) {
+    RETURN_IF_ERROR(AgreeOnStatus(*context.control, runner->records_.CheckTuned()));
   }
   note(runner->records_.RefusedAlgorithms());
   runner->bind_seconds_ = watch.Elapsed().value;

@@ -11,6 +11,7 @@
 #include "runtime/kernels/cuda/digest.h"
 #include "runtime/kernels/cuda/finite.h"
 #include "runtime/kernels/cuda/initial_values.h"
+#include "runtime/kernels/cuda/product_bench.h"
 
 namespace shardc {
 
@@ -39,6 +40,7 @@ auto UseCuda() -> void {
       .bind_initialize = [](const auto& op, Binder& binder) { return cuda::BindInitialize(op, binder, binder); },
       .are_finite = [](ValueId value, Binder& binder) { return cuda::AreFinite(value, binder, binder); },
       .digests = [](auto parts, Binder& binder) { return cuda::DigestsOf(parts, binder, binder); },
+      .make_product_bench = cuda::MakeProductBench,
       .versions = Versions};
   SetParts(DeviceFamily::Cuda, &Parts);
 }

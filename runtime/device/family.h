@@ -20,6 +20,7 @@ class Engine;
 class HostMember;
 class NcclApi;
 class NcclGroups;
+class ProductBench;
 
 /// Some elements of a value.
 struct ValuePart {
@@ -49,6 +50,10 @@ struct FamilyParts {
   auto(*are_finite)(ValueId value, Binder& binder) -> ErrorOr<bool> = nullptr;
   /// Returns a digest of each part. Between sections, when all queues are empty.
   auto(*digests)(std::span<const ValuePart> parts, Binder& binder) -> ErrorOr<std::vector<PartDigest>> = nullptr;
+  /// Makes a bench with those products of the plan that `wants` returns true for. What is in the memory of the rank is
+  /// lost.
+  auto(*make_product_bench)(Binder& binder, const std::function<bool(const std::string& product)>& wants)
+      -> ErrorOr<std::unique_ptr<ProductBench>> = nullptr;
   /// Returns what the bits of results depend on beside the plan, by name: the card, and the versions of its driver and
   /// of the libraries. Called by a rank that has its device.
   auto(*versions)() -> std::map<std::string, std::string> = nullptr;

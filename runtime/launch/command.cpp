@@ -70,8 +70,18 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
 static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status {
   std::vector<std::string> inputs = InputsOf(plan.data, plan.heads, plan.seed.path);
   inputs.insert(inputs.end(), {options.request.path, plan.run.checkpoint_dir, options.eval_checkpoint,
-                               options.run_dir.empty() ? plan.run.run_dir : options.run_dir});
+                               options.tune.file, options.run_dir.empty() ? plan.run.run_dir : options.run_dir});
   return options.trace.path.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace.path, inputs);
+}
+
+/// Checks that products are measured for a GPU alone, whose library has several algorithms for them.
+static auto CheckTune(const Plan& plan, const TuneRequest& tune) -> Status {
+  return !tune.is_set() || FactsOf(plan.device).family == DeviceFamily::Cuda
+             ? Status(Success{})
+             : Fail(ExitCode::Usage,
+                    "--tune chooses how the library of a GPU multiplies matrices, and run.device is \"{}\"; leave it "
+                    "out",
+                    ToText(plan.device));
 }
 
 /// Runs a plan. `recipe_path`: the file with the text of the recipe that the plan was made from, for the record.
@@ -87,6 +97,9 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   }
   if (const Status traced = plan ? CheckTrace(*plan, options) : Status(Success{}); !traced) {
     plan = traced.error();
+  }
+  if (const Status tuned = plan ? CheckTune(*plan, options.tune) : Status(Success{}); !tuned) {
+    plan = tuned.error();
   }
   if (const Status device = plan ? ResolveDevice(*plan) : Status(Success{}); !device) {
     plan = device.error();
@@ -205,7 +218,8 @@ auto RunCommand(int argc, char** argv) -> int {
   app.add_option("plan", plan_path, "A plan that `shardc plan -o` wrote")->required();
   app.add_option("--run-dir", options.run_dir, "Directory of metrics and checkpoints (default: the plan's)")
       ->check(IsGiven);
-  app.add_option("--eval", options.eval_checkpoint, "Evaluate this checkpoint instead of training");
+  CLI::Option* const eval_option =
+      app.add_option("--eval", options.eval_checkpoint, "Evaluate this checkpoint instead of training");
   app.add_option("--format", format, "Format of the result: text or json")->check(CLI::IsMember({"text", "json"}));
   app.add_option("--timeout", options.timeout.value, "Seconds that a rank waits for the other ranks (default 600)")
       ->check(IsTimeout);
@@ -213,6 +227,10 @@ auto RunCommand(int argc, char** argv) -> int {
   app.add_option("--trace", options.trace.path, "Write what the ops of some steps took, in Chrome's trace format")
       ->check(IsGiven);
   app.add_option("--trace-steps", trace_steps, "Which steps, both included (default 5..8)")->check(IsStepRange);
+  std::string tune;
+  CLI::Option* const tune_option = app.add_flag(
+      "--tune", tune, "Measure the algorithms of products on a GPU; with --tune=FILE, take those of a run's gemm.json");
+  tune_option->excludes(eval_option);
   app.add_flag("--dry", options.dry, "Bind every op, but run none");
   // From `shardc run`.
   constexpr const char* Hidden = "";
@@ -248,6 +266,7 @@ auto RunCommand(int argc, char** argv) -> int {
   }
   options.begun = StartOfThisProcess();
   options.json = format == "json";
+  options.tune = TuneRequestOf(tune);
   options.trace.steps = *ParseStepRange(trace_steps);
   if (refused != 0) {
     options.refused = Error{static_cast<ExitCode>(refused), refused_why};

@@ -343,6 +343,7 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .eval_checkpoint = options.eval_checkpoint,
                         .generate = options.generate,
                         .trace = options.trace,
+                        .tune = options.tune,
                         .dry = options.dry,
                         .json = options.json,
                         .begun = options.begun,

@@ -35,6 +35,7 @@ struct LaunchOptions {
   std::optional<Error> refused;
   bool refused_is_told = false;
   TraceRequest trace;
+  TuneRequest tune;
   bool dry = false;
   bool json = false;
   /// The hosts are played by one machine: a rank has the number there that it has in the mesh.

@@ -52,6 +52,7 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options, const Launch
           {"ids and what is asked of them", options.generate ? DigestOf(TextOf(*options.generate)) : ""},
           {"--trace", options.trace.path},
           {"--trace-steps", fmt::format("{}..{}", options.trace.steps.first, options.trace.steps.last)},
+          {"--tune", options.tune.measures ? "by measurement" : options.tune.file},
           {"--timeout", fmt::format("{:g}", options.timeout.value)}};
 }
 

@@ -16,6 +16,8 @@ using Texts = std::map<std::string, std::string>;
 /// Far more than the products of a plan take.
 static constexpr int64_t MaxProductBytes = int64_t{16} << 20;
 static constexpr const char* ProductsName = "products";
+static constexpr const char* TunedName = "tuned";
+static constexpr const char* TimesName = "times";
 
 static auto TextsIn(const nlohmann::json& json) -> std::optional<Texts> {
   Texts texts;
@@ -28,17 +30,64 @@ static auto TextsIn(const nlohmann::json& json) -> std::optional<Texts> {
   return texts;
 }
 
-static auto RecordIn(nlohmann::json json) -> std::optional<ProductRecord> {
+static auto TimesIn(const nlohmann::json& json) -> std::optional<std::map<std::string, ProductTimes>> {
+  if (!json.is_object()) {
+    return std::nullopt;
+  }
+  std::map<std::string, ProductTimes> times;
+  for (const auto& [product, value] : json.items()) {
+    for (const char* name : {"first_us", "chosen_us", "measured"}) {
+      if (!value.is_object() || !value.contains(name) || !value[name].is_number()) {
+        return std::nullopt;
+      }
+    }
+    times[product] = {.first_us = value["first_us"].get<double>(),
+                      .chosen_us = value["chosen_us"].get<double>(),
+                      .measured = value["measured"].get<int64_t>()};
+  }
+  return times;
+}
+
+auto ProductRecordIn(std::string_view text) -> std::optional<ProductRecord> {
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains(ProductsName) || !json[ProductsName].is_object()) {
     return std::nullopt;
   }
   auto algorithms = TextsIn(json[ProductsName]);
-  json.erase(ProductsName);
+  auto times = TimesIn(json.value(TimesName, nlohmann::json::object()));
+  for (const char* name : {ProductsName, TunedName, TimesName}) {
+    json.erase(name);
+  }
   auto chosen_for = TextsIn(json);
-  if (!algorithms || !chosen_for) {
+  if (!algorithms || !times || !chosen_for) {
     return std::nullopt;
   }
-  return ProductRecord{*std::move(chosen_for), *std::move(algorithms)};
+  return ProductRecord{*std::move(chosen_for), *std::move(algorithms), *std::move(times)};
+}
+
+auto TextOf(const ProductRecord& record) -> std::string {
+  nlohmann::ordered_json json = record.chosen_for;
+  if (!record.times.empty()) {
+    json[TunedName] = true;
+  }
+  json[ProductsName] = record.algorithms;
+  for (const auto& [product, times] : record.times) {
+    json[TimesName][product] = {
+        {"first_us", times.first_us}, {"chosen_us", times.chosen_us}, {"measured", times.measured}};
+  }
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+/// Returns the record in the text of a file. Errors: no launch wrote it.
+static auto RecordIn(const std::string& path, const ErrorOr<std::string>& text) -> ErrorOr<ProductRecord> {
+  if (!text) {
+    return text.error();
+  }
+  auto record = ProductRecordIn(*text);
+  if (!record) {
+    return Fail(ExitCode::Environment, "{} is not as a launch writes it", path);
+  }
+  return *std::move(record);
 }
 
 auto ReadProductRecord(const Descriptor& run_dir) -> ErrorOr<std::optional<ProductRecord>> {
@@ -49,22 +98,20 @@ auto ReadProductRecord(const Descriptor& run_dir) -> ErrorOr<std::optional<Produ
   if (status->kind == EntryKind::Missing) {
     return std::optional<ProductRecord>();
   }
-  const auto text = ReadFileAt(run_dir, ProductRecordName, MaxProductBytes);
-  if (!text) {
-    return text.error();
-  }
-  auto record = RecordIn(nlohmann::json::parse(*text, nullptr, false));
+  auto record =
+      RecordIn(run_dir.path() + "/" + ProductRecordName, ReadFileAt(run_dir, ProductRecordName, MaxProductBytes));
   if (!record) {
-    return Fail(ExitCode::Environment, "{}/{} is not as a launch writes it", run_dir.path(), ProductRecordName);
+    return record.error();
   }
-  return record;
+  return std::optional(*std::move(record));
 }
 
-auto PutProductRecord(const Descriptor& run_dir, const ProductRecord& record) -> Status {
-  nlohmann::ordered_json json = record.chosen_for;
-  json[ProductsName] = record.algorithms;
-  return PutFileAt(run_dir, ProductRecordName,
-                   json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+auto PutProductRecord(const Descriptor& folder, const ProductRecord& record) -> Status {
+  return PutFileAt(folder, ProductRecordName, TextOf(record));
+}
+
+auto ReadProductFile(const std::string& path) -> ErrorOr<ProductRecord> {
+  return RecordIn(path, ReadFile(path, MaxProductBytes));
 }
 
 auto VersionsDiffer(const Texts& before, const Texts& now) -> std::string {

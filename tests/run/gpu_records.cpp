@@ -130,5 +130,57 @@ TEST(GpuRecords, RestartSaysWhatDiffers) {
   EXPECT_EQ(RecordedLaunch(folder.path(), now).records().CompareVersions(), "");
 }
 
+TEST(GpuRecords, RestartSaysThatAlgorithmsDiffer) {
+  const TemporaryFolder folder;
+  std::string first_digest;
+  {
+    RecordedLaunch first(folder.path(), First);
+    (*first.records().algorithms())[SomeProduct] = "1f-0";
+    first.Save();
+    EXPECT_EQ(first.records().CompareVersions(), "");
+  }
+  EXPECT_EQ(ReadText(folder / "attempts/0001/gemm.json"), ReadText(folder / "gemm.json"));
+  EXPECT_THAT(ReadText(folder / "attempts/0001/attempt.json"), HasSubstr("\"gemm.json\": \""));
+  const ProductRecord taken{.chosen_for = {{"card", First.at("card")}, {"cublaslt", "13.1.0"}},
+                            .algorithms = {{SomeProduct, "1f-0"}},
+                            .times = {{SomeProduct, {.first_us = 2, .chosen_us = 1, .measured = 2}}}};
+  {
+    // A digest of algorithms leaves their times out.
+    RecordedLaunch same(folder.path(), First);
+    same.records().TakeProducts(taken);
+    EXPECT_EQ(same.records().CompareVersions(), "");
+    EXPECT_EQ(same.records().RefusedAlgorithms(), "");
+    ASSERT_TRUE(same.records().Begin({}, {}, "", 0).ok());
+    EXPECT_THAT(ReadText(folder / "gemm.json"), HasSubstr("\"tuned\": true"));
+  }
+  RecordedLaunch other(folder.path(), First);
+  ProductRecord tuned = taken;
+  tuned.algorithms[SomeProduct] = "2e-0";
+  other.records().TakeProducts(tuned);
+  EXPECT_THAT(
+      other.records().CompareVersions(),
+      testing::ContainsRegex("attempt 0001, which saved the last checkpoint: gemm.json [0-9a-f]+, was [0-9a-f]+;"));
+}
+
+TEST(GpuRecords, AttemptWithoutDigestIsNotCompared) {
+  const TemporaryFolder folder;
+  RecordedLaunch(folder.path(), First).Save();
+  RecordedLaunch next(folder.path(), First);
+  (*next.records().algorithms())[SomeProduct] = "1f-0";
+  EXPECT_EQ(next.records().CompareVersions(), "");
+}
+
+TEST(GpuRecords, NamedFileHasAllProducts) {
+  const TemporaryFolder folder;
+  RecordedLaunch launch(folder.path(), First);
+  launch.records().TakeProducts(
+      {.chosen_for = {}, .algorithms = {{SomeProduct, "1f-0"}, {"other", "2e-0"}}, .times = {}});
+  EXPECT_TRUE(launch.records().CheckTuned().ok());
+  (*launch.records().algorithms())["new"] = "3d-0";
+  EXPECT_THAT(launch.records().CheckTuned().error().message, HasSubstr("it lacks algorithms for 1 of the products"));
+  (*launch.records().algorithms())[SomeProduct] = "4c-0";
+  EXPECT_THAT(launch.records().CheckTuned().error().message, HasSubstr("it lacks algorithms for 2 of the products"));
+}
+
 }  // namespace
 }  // namespace shardc

@@ -388,6 +388,19 @@ auto EmulatedMemory() -> std::optional<DeviceMemory>& {
   return memory;
 }
 
+auto EmulatedProducts() -> std::vector<TimedProduct>& {
+  static std::vector<TimedProduct> products;
+  return products;
+}
+
+/// Makes a bench of the products that are wanted, by whose first answers ops are bound as well.
+static auto MakeEmulatedBench(Binder&, const std::function<bool(const std::string&)>& wants)
+    -> ErrorOr<std::unique_ptr<ProductBench>> {
+  std::vector<TimedProduct> wanted = EmulatedProducts();
+  std::erase_if(wanted, [&](const TimedProduct& product) { return !wants(product.product.text); });
+  return std::unique_ptr<ProductBench>(std::make_unique<ProductDouble>(std::move(wanted)));
+}
+
 auto UseEmulatedCuda() -> void {
   static constexpr FamilyParts Parts{.resolve_device = [](Plan& plan) -> Status {
                                        plan.device = Device::CudaSm90;
@@ -412,6 +425,7 @@ auto UseEmulatedCuda() -> void {
                                            MemoryBinder binder(&of_device);
                                            return cuda::DigestsOf(parts, binder, of_device);
                                          },
+                                     .make_product_bench = MakeEmulatedBench,
                                      .versions = [] { return EmulatedVersions(); }};
   SetParts(DeviceFamily::Cuda, &Parts);
 }

@@ -6,6 +6,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "tests/support/product_double.h"
 
 #include "runtime/device/device.h"
 
@@ -19,5 +22,8 @@ auto UseEmulatedCuda() -> void;
 auto EmulatedVersions() -> std::map<std::string, std::string>&;
 /// Returns the memory that devices tell from now on; none at first.
 auto EmulatedMemory() -> std::optional<DeviceMemory>&;
+
+/// Returns the products that benches of the family have from now on; none at first.
+auto EmulatedProducts() -> std::vector<TimedProduct>&;
 
 }  // namespace shardc

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <optional>
+#include <vector>
 
 namespace shardc::cuda {
 
@@ -124,7 +125,10 @@ auto AlgorithmOf(std::string_view text) -> std::optional<cublasLtMatmulAlgo_t> {
 
 class LtProduct : public Product {
  public:
-  auto Prepare(const ProductRequest& request, std::map<std::string, std::string>* algorithms) -> Status {
+  explicit LtProduct(const ProductRequest& request) : request_(request), text_(TextOf(request)) {}
+
+  auto Prepare(std::map<std::string, std::string>* algorithms) -> Status {
+    const ProductRequest& request = request_;
     const GemmProblem& of = request.problem;
     beta_ = request.adds ? 1.0F : 0.0F;
     scratch_bytes_ = static_cast<size_t>(request.scratch_bytes);
@@ -139,14 +143,38 @@ class LtProduct : public Product {
     RETURN_IF_ERROR(MakeLayout(b_, of.operands, of.transpose_b ? of.n : of.k, of.transpose_b ? of.k : of.n));
     RETURN_IF_ERROR(MakeLayout(c_, of.out, of.m, of.n));
     if (algorithms == nullptr) {
-      return ChooseAlgorithm(request);
+      return ChooseAlgorithm();
     }
-    std::string& known = (*algorithms)[TextOf(request)];
+    std::string& known = (*algorithms)[text_];
     if (!TakeAlgorithm(known)) {
-      RETURN_IF_ERROR(ChooseAlgorithm(request));
+      RETURN_IF_ERROR(ChooseAlgorithm());
       known = TextOf(algorithm_);
     }
     return Success{};
+  }
+
+  /// Returns true if the product is computed as one that is made with these algorithms.
+  auto Serves(const std::map<std::string, std::string>* algorithms) const -> bool {
+    if (algorithms == nullptr) {
+      return true;
+    }
+    const auto known = algorithms->find(text_);
+    return known != algorithms->end() && known->second == TextOf(algorithm_);
+  }
+
+  auto request() const -> const ProductRequest& override { return request_; }
+  auto text() const -> const std::string& override { return text_; }
+
+  auto Algorithms(int most) const -> ErrorOr<std::vector<std::string>> override {
+    const auto found = AskHeuristic(most);
+    if (!found) {
+      return found.error();
+    }
+    std::vector<std::string> texts;
+    for (const cublasLtMatmulHeuristicResult_t& result : *found) {
+      texts.push_back(TextOf(result.algo));
+    }
+    return texts;
   }
 
   auto Run(CUstream_st* stream, const void* a, const void* b, const void* x, void* c, void* scratch) const
@@ -170,26 +198,40 @@ class LtProduct : public Product {
     return result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= scratch_bytes_;
   }
 
-  auto ChooseAlgorithm(const ProductRequest& request) -> Status {
+  auto ChooseAlgorithm() -> Status {
+    const auto found = AskHeuristic(1);
+    if (!found) {
+      return found.error();
+    }
+    algorithm_ = found->front().algo;
+    return Success{};
+  }
+
+  /// Returns the answers of the heuristic that can be used, best first, one at least.
+  auto AskHeuristic(int most) const -> ErrorOr<std::vector<cublasLtMatmulHeuristicResult_t>> {
     Preference preference;
     RETURN_IF_ERROR(Check(cublasLtMatmulPreferenceCreate(preference.out()), "cublasLtMatmulPreferenceCreate"));
     RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(scratch_bytes_)));
     RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                         static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
-    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, request.alignment.b));
-    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, request.alignment.a));
-    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, request.alignment.c));
-    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, request.alignment.c));
-    cublasLtMatmulHeuristicResult_t first{};
+    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, request_.alignment.b));
+    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, request_.alignment.a));
+    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, request_.alignment.c));
+    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, request_.alignment.c));
+    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
     int found = 0;
-    RETURN_IF_ERROR(Check(cublasLtMatmulAlgoGetHeuristic(library_->get(), description_.get(), b_.get(), a_.get(),
-                                                         c_.get(), c_.get(), preference.get(), 1, &first, &found),
-                          "cublasLtMatmulAlgoGetHeuristic"));
-    RETURN_IF_ERROR(Check(found > 0 ? first.state : CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm"));
-    algorithm_ = first.algo;
-    return Success{};
+    RETURN_IF_ERROR(
+        Check(cublasLtMatmulAlgoGetHeuristic(library_->get(), description_.get(), b_.get(), a_.get(), c_.get(),
+                                             c_.get(), preference.get(), most, results.data(), &found),
+              "cublasLtMatmulAlgoGetHeuristic"));
+    RETURN_IF_ERROR(Check(found > 0 ? results.front().state : CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm"));
+    results.resize(static_cast<size_t>(found));
+    std::erase_if(results, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
+    return results;
   }
 
+  ProductRequest request_;
+  std::string text_;
   std::shared_ptr<Library> library_;
   Description description_;
   Layout a_;
@@ -200,6 +242,12 @@ class LtProduct : public Product {
   size_t scratch_bytes_ = 0;
 };
 
+/// Returns the products of a rank, which binds its ops on one thread, by their texts.
+auto ProductsOfThread() -> std::map<std::string, std::weak_ptr<const LtProduct>>& {
+  static thread_local std::map<std::string, std::weak_ptr<const LtProduct>> products;
+  return products;
+}
+
 }  // namespace
 
 auto Product::LibraryVersion() -> size_t { return cublasLtGetVersion(); }
@@ -207,12 +255,27 @@ auto Product::LibraryVersion() -> size_t { return cublasLtGetVersion(); }
 auto Product::Make(const ProductRequest& request, std::map<std::string, std::string>* algorithms)
     -> ErrorOr<std::shared_ptr<const Product>> {
   const GemmProblem& of = request.problem;
-  auto product = std::make_shared<LtProduct>();
-  if (const Status status = product->Prepare(request, algorithms); !status) {
+  auto product = std::make_shared<LtProduct>(request);
+  std::weak_ptr<const LtProduct>& of_thread = ProductsOfThread()[product->text()];
+  if (const auto held = of_thread.lock(); held != nullptr && held->Serves(algorithms)) {
+    return std::shared_ptr<const Product>(held);
+  }
+  if (const Status status = product->Prepare(algorithms); !status) {
     return Fail(status.error().code, "a product of {} x {} x {}, {} into {}: {}", of.m, of.n, of.k, ToText(of.operands),
                 ToText(of.out), status.error().message);
   }
+  of_thread = product;
   return std::shared_ptr<const Product>(std::move(product));
+}
+
+auto Product::Held() -> std::vector<std::shared_ptr<const Product>> {
+  std::vector<std::shared_ptr<const Product>> held;
+  for (const auto& [text, of_thread] : ProductsOfThread()) {
+    if (auto product = of_thread.lock()) {
+      held.push_back(std::move(product));
+    }
+  }
+  return held;
 }
 
 }  // namespace shardc::cuda

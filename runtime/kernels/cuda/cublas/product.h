@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "compiler/base/error_or.h"
 #include "compiler/ops/cpu/gemm_cut.h"
@@ -43,9 +44,17 @@ class Product {
   /// Errors: InternalFault if the library knows no algorithm.
   static auto Make(const ProductRequest& request, std::map<std::string, std::string>* algorithms)
       -> ErrorOr<std::shared_ptr<const Product>>;
+  /// Returns the products that kernels of the caller's thread hold, each once: ops with equal requests share one.
+  static auto Held() -> std::vector<std::shared_ptr<const Product>>;
   /// Returns the version of the library as one number.
   static auto LibraryVersion() -> size_t;
 
+  virtual auto request() const -> const ProductRequest& = 0;
+  /// Returns the text by which `algorithms` has the request.
+  virtual auto text() const -> const std::string& = 0;
+  /// Returns as many algorithms as the library's heuristic names, `most` at most: the first answer, and then the others
+  /// with which the sums are as `Make` asks for them.
+  virtual auto Algorithms(int most) const -> ErrorOr<std::vector<std::string>> = 0;
   /// Launches the product; x is c or does not overlap it, and is not read unless the product adds. Requires: `scratch`
   /// has the bytes of the request.
   virtual auto Run(CUstream_st* stream, const void* a, const void* b, const void* x, void* c, void* scratch) const
