@@ -123,6 +123,8 @@ auto Trace::LineOf(const Event& event) const -> std::string {
     const Op& op = plan_.section(event.section).ops[static_cast<size_t>(event.op_index)];
     name = ToText(op.kind());
     args.Text("section", ToText(event.section)).Integer("op", event.op_index).Integer("repeat", event.repeat);
+    const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan_); });
+    args.Integer("bytes", (cost.read + cost.written).value).Integer("flops", cost.matmul_flops.value);
     if (op.layer >= 0) {
       args.Integer("layer", op.layer);
     }

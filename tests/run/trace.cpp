@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "compiler/ops/op_facts.h"
 #include "compiler/plan/op_place.h"
 #include "compiler/verify/read_plan.h"
 #include "runtime/core/runner.h"
@@ -82,6 +83,10 @@ TEST(Trace, AddsUpToTheStepsAndNamesOpsOfThePlan) {
     EXPECT_EQ(event["name"], ToText(op.kind()));
     EXPECT_EQ(names[lane], ToText(op.stream));
     EXPECT_EQ(args.value("layer", -1), op.layer);
+    const auto does = FactsOf(op).work;
+    const bool moves_alone = op.kind() == OpKind::ResidualAdd;
+    EXPECT_TRUE(args["flops"].get<int64_t>() > 0 ? !moves_alone : does == Work::Other);
+    EXPECT_TRUE(args["bytes"].get<int64_t>() > 0 || (does == Work::Other && !moves_alone));
     EXPECT_EQ(args.value("recipe", ""), OriginText(*plan, op.origin));
     if (lane.rank == 0) {
       ops_of_rank_0.emplace(args["section"].get<std::string>(), args["op"].get<int64_t>());
