@@ -23,7 +23,7 @@ PROGRAMS = ("shardc", "shardc-run-cuda", "tests/tests_ops_cuda", "tests/tests_ra
 READ = ("recipes/quickstart.toml", *(f"tests/gpu/{name}" for name in ("llama_124m.toml", "llama_1b.toml", "llama_8b_slice.toml", "tiny.toml")),
         "tests/gpu/quickstart_losses.json", "tests/bench/fsdp2/llama.py", "tests/bench/fsdp2/baseline_gpu.py", ".deps/data/fortunes.bin")
 SCRIPTS = ("gpu_test", "gpu_compare", "gpu_card", "gpu_bench", "gpu_training", "gpu_bits", "gpu_features", "gpu_ranks",
-           "gpu_hosts", "gpu_launched", "gpu_several", "gpu_sanitizer")
+           "gpu_hosts", "gpu_launched", "gpu_several", "gpu_sanitizer", "gpu_roofs")
 FILES = {path: path for path in READ} | {f"{name}.py": f"tools/{name}.py" for name in SCRIPTS}
 # Each system has these, or PyTorch's installation, or the driver.
 ELSEWHERE = re.compile(r"(ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+|torch\w*|c10\w*|gomp|cu\w+|nv\w+|nccl))\.so")

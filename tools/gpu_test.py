@@ -3,6 +3,7 @@
 Usage: gpu_test.py [--gpus N] [--out FOLDER] [--only ROW,...] [--seconds N] [--folder FOLDER]
        gpu_test.py --hosts exposed|llama_8b|fsdp2 --out SHARED [--seconds N] [--folder FOLDER]
        gpu_test.py --compare [...]
+       gpu_test.py --roofs [--only ROW,...] [--out FOLDER] [--seconds N] [--folder FOLDER]
        gpu_test.py --record [--folder FOLDER]
 
 It stands in the archive that `tools/dev gpu-pack` makes, beside the programs, and needs Python and the CUDA libraries of a PyTorch
@@ -11,8 +12,9 @@ installation: that of the Python that runs it, or the folders in CUDA_LIBRARIES,
 Prints a table in Markdown and writes it and last_run.json to FOLDER (default: .). Each row has a limit of time, and all rows together have
 one (--seconds). The exit code is the number of rows that failed. With --gpus N the rows are those for N GPUs (gpu_several.py), and the
 record is N_gpus.json. With --hosts it is a process of a launch over several hosts (gpu_launched.py), which share
-FOLDER. --compare trains beside PyTorch FSDP2, with the arguments of gpu_compare.py. --record writes the losses that the CPU computes, to
-compare with.
+FOLDER. --compare trains beside PyTorch FSDP2, with the arguments of gpu_compare.py. With --roofs it prints figures alone, of each
+kernel and product against what the card does at best (gpu_roofs.py), in six minutes at most. --record writes the losses that the CPU
+computes, to compare with.
 """
 
 import argparse
@@ -35,6 +37,7 @@ from gpu_features import features  # noqa: E402
 from gpu_hosts import hosts  # noqa: E402
 from gpu_launched import ROWS as LAUNCHED, place_of, row_of  # noqa: E402
 from gpu_ranks import ranks  # noqa: E402
+from gpu_roofs import ROWS as ROOFS  # noqa: E402
 from gpu_sanitizer import sanitizer  # noqa: E402
 from gpu_several import rows_of  # noqa: E402
 from gpu_training import LLAMA_1B, LLAMA_124M, model, quickstart, quickstart_bf16, record, save, shares  # noqa: E402
@@ -150,8 +153,9 @@ def main() -> int:
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--hosts", choices=LAUNCHED)
+    parser.add_argument("--roofs", action="store_true")
     parser.add_argument("--only")
-    parser.add_argument("--seconds", type=float, default=480)
+    parser.add_argument("--seconds", type=float)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent)
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
@@ -159,6 +163,10 @@ def main() -> int:
         parser.error("--gpus takes a number of GPUs")
     rows = ROWS if arguments.gpus == 1 else [ROWS[0], *rows_of(arguments.gpus)]
     name = "last_run" if arguments.gpus == 1 else f"{arguments.gpus}_gpus"
+    if arguments.roofs:
+        rows, name = [ROWS[0], *ROOFS], "roofs"
+    if arguments.seconds is None:
+        arguments.seconds = 360 if arguments.roofs else 480
     place = place_of(dict(os.environ)) if arguments.hosts else None
     if arguments.hosts:
         if place is None:
@@ -183,7 +191,7 @@ def main() -> int:
     failed = sum(result.outcome == "FAIL" for result in results) + all(result.outcome == "not run" for result in results)
     report = "\n\n".join([table_of(results), *(f"```\n{text}\n```" for text in details)])
     print(f"\n{report}\n\n{failed} failed, {time.monotonic() - began:.0f} s")
-    (arguments.out / (f"{name}.md" if arguments.hosts else "report.md")).write_text(report + "\n")
+    (arguments.out / (f"{name}.md" if arguments.hosts or arguments.roofs else "report.md")).write_text(report + "\n")
     sources = arguments.folder / "sources.json"
     run = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -51,6 +51,7 @@ if begun:
     print(f"run: resumed from {checkpoints[-1].parent} at step {begun}")
 print("  0.50 s to allocate and bind, 0.25 s to", "load" if begun else "initialise, of which 0.20 s to load kernels", ", 7 elements drawn")
 kinds = {"resumed": begun > 0, "guard": "run.guard" in sets, "gpu": sets.get("run.device") == "cuda", "lag": "lag" in arguments,
+         "named": any(word.startswith("--tune=") for word in arguments),
          "threads": "as-threads" in arguments, "nccl": comm in ("nccl", "nccl-flat"), "ring": is_ring, "again": folder.name.endswith("again"),
          "on": begun > 0 and comm == "shm", "two": sets.get("mesh.dp") == "2" and "as-threads" in arguments and "lag" not in arguments}
 factor = 1 + sum(how.get(kind, 0) for kind, applies in kinds.items() if applies)
@@ -119,6 +120,9 @@ with metrics.open("a", buffering=1) as sink:
             sys.exit(7)
         time.sleep(how.get("pause_s", 0.002 if every or steps >= 1000 else 0))
     sink.write(json.dumps({"step": steps, "eval_loss": how.get("eval", 1.99)}) + "\\n")
+if "--tune" in arguments:
+    times = {"bf16 1000 x 2000 x 500 nt, to bf16, aligned to 256 256 256, 7 B": dict(first_us=4e3, chosen_us=2e3, measured=9)}
+    (folder / "gemm.json").write_text(json.dumps({"tuned": True, "times": times}))
 if path := os.environ.get("NCCL_DEBUG_FILE"):
     others = 3 if comm == "nccl-flat" else 1
     sums = [("ReduceScatter", 25, 7), ("AllReduce", 1, 8)] if is_ring else [("AllGather", 8, 1), *[("Send", 100, 1), ("Recv", 100, 1)] * others]
@@ -129,13 +133,14 @@ if path := os.environ.get("NCCL_DEBUG_FILE"):
             f"[nranks={others + 1}] stream 0x4\\n" for what, count, kind in calls))
 print("sent by rank 0 as planned" if not how.get("sends_more") else "sent by rank 0: 1 B more than planned")
 if "--trace" in arguments:
-    # What the host takes to enqueue an op is no time of the op.
-    lanes = [{"ph": "M", "pid": 0, "tid": lane, "name": "thread_name", "args": {"name": name}} for lane, name in ((0, "compute"), (1001, "enqueue"))]
-    ops = [{"ph": "X", "pid": 0, "tid": lane, "name": name, "dur": 2e3 * ms, "args": {"op": 1}} for lane in (0, 1001)
-           for name, ms in (("matmul", 60), ("attention_backward", 25), ("rope", 15))]
+    products_ms = 54 if kinds["named"] else 60
+    attention_ms = 20 if "run.deterministic" in sets else 24
+    ops = [{"ph": "X", "name": name, "tid": tid, "dur": 1e3 * ms, "args": {"op": 1, "bytes": 15 << 30, "flops": flops}}
+           for name, tid, ms, flops in (("matmul", 0, products_ms, 3e10), ("attention_backward", 0, attention_ms, 1e10), ("attention", 0, 1, 0),
+                                        ("rope", 1, 15, 0), ("fill", 0, 0.01, 0), ("rope", 1002, 7, 0))]
     # Whole or not at all: the run is ended as soon as the file is there.
     new = pathlib.Path(option("--trace") + ".new")
-    new.write_text(json.dumps({"traceEvents": [{"ph": "X", "pid": 0, "tid": 1000, "name": "step 5", "dur": 9, "args": {}}, *lanes, *ops]}))
+    new.write_text(json.dumps({"traceEvents": [{"ph": "X", "name": "step 5", "dur": 9, "args": {}}, *ops, *ops]}))
     new.rename(option("--trace"))
 print(f"  device taken 7 B of 8 B, 1 B of them outside of the arenas, {how.get('taken', 0)} B since step 2")
 if "train.steps" not in sets and ("llama" in arguments[1] or "quickstart" in arguments[1] and "precision.compute=bf16" in arguments):
@@ -362,6 +367,27 @@ class GpuToolsTest(unittest.TestCase):
                 for figure in figures:
                     self.assertIn(figure, result.stdout)
                 self.assertEqual(result.returncode == 0, not how, result.stdout)
+
+    def test_roofs(self):
+        self.pretend([9.0 - 0.1 * step for step in range(20)], [])
+        self.write("gpu_card.py", CARD)
+        command = (sys.executable, TOOLS / "gpu_test.py", "--folder", self.folder, "--out", self.folder / "out", "--roofs", "--only")
+        result = run(*command, "doctor,roofs_1b", CUDA_LIBRARIES="/nowhere")
+        for row in ("step, products by measurement | figure | 10.00 ms; 10.00 before and 10.00 after it without: 1.000",
+                    "product bf16 1000 x 2000 x 500 nt, to bf16 | figure | first answer 4000.0 us, 0 TF/s, 50 % of the product; "
+                    "chosen of 9: 2000.0 us, 1 TF/s, 100 % of the product",
+                    "op matmul, 1 in a step | figure | 60.00 ms, 0 TF/s, 50 % of the product; 60.0 % of the step",
+                    "op rope, 1 in a step | figure | 15.00 ms, 1.07 TB/s, 107 % of the copy",
+                    "losses with the file of that measurement | pass | 20 losses",
+                    "op products, by measurement | figure | 54.00 ms, 1 TF/s, 56 % of the product; 60.00 ms",
+                    "op attention_backward, not deterministic | figure | 20.00 ms"):
+            self.assertIn(f"| roofs_1b | {row}", result.stdout)
+        self.assertNotIn("op fill", result.stdout)
+        self.pretend([9.0 - 0.1 * step for step in range(20)], [], named=1e-15)
+        self.assertIn("losses with the file of that measurement | FAIL |", run(*command, "doctor,roofs_1b", CUDA_LIBRARIES="/nowhere").stdout)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertTrue((self.folder / "out/roofs.json").is_file() and (self.folder / "out/roofs.md").is_file())
+        self.assertIn("the row doctor has to run before", run(*command, "roofs_1b", CUDA_LIBRARIES="/nowhere").stdout)
 
     def test_several_gpus(self):
         falls = [9.0 - 0.1 * step for step in range(20)]
