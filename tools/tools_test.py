@@ -197,6 +197,27 @@ sys.exit(fails)
         (self.folder / "t.bin").write_bytes(header.tobytes())
         self.assertIn("cut short", run(*bigram).stderr)
 
+    def test_sample_text(self):
+        # A tokenizer of bytes, and a program that says the two bytes of an "é", and an "!".
+        package = self.folder / "tokenizers"
+        package.mkdir()
+        (package / "__init__.py").write_text(
+            "class Tokenizer:\n"
+            "    def from_file(path): assert open(path).read() == '{}'; return Tokenizer()\n"
+            "    def encode(self, text): self.ids = list(text.encode()); return self\n"
+            "    def decode(self, ids): return bytes(ids).decode(errors='replace')\n")
+        self.write("model/tokenizer.json", "{}")
+        program = self.folder / "bin" / "shardc"
+        program.parent.mkdir()
+        program.write_text('#!/bin/sh\necho "$@" >&2\nprintf "195\\n169\\n33\\n"\nexit 3\n')
+        program.chmod(0o755)
+        environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": str(self.folder)}
+        result = subprocess.run([sys.executable, ROOT / "tools" / "sample_text.py", "r.toml", "--tokenizer", self.folder / "model", "--prompt", "caf",
+                                 "--checkpoint", "run", "--seed", "4"], env=environment, capture_output=True, text=True)
+        self.assertEqual(result.stdout, "café!\n")
+        self.assertEqual(result.stderr, "sample r.toml --prompt-ids 99,97,102 --checkpoint run --seed 4\n")
+        self.assertEqual(result.returncode, 3)
+
 
 if __name__ == "__main__":
     unittest.main()
