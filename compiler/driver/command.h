@@ -59,6 +59,7 @@ auto DeclareDiff(CommandOptions& options) -> Action;
 auto DeclareDocs(CommandOptions& options) -> Action;
 auto DeclareDoctor(CommandOptions& options) -> Action;
 auto DeclareEval(CommandOptions& options) -> Action;
+auto DeclareExport(CommandOptions& options) -> Action;
 auto DeclareHelp(CommandOptions& options) -> Action;
 auto DeclareLogits(CommandOptions& options) -> Action;
 auto DeclareNew(CommandOptions& options) -> Action;

@@ -36,6 +36,9 @@ static constexpr Subcommand Rows[] = {
      "  shardc sample recipe.toml --checkpoint runs/recipe --prompt \"A man \" --temperature 0.8\n"
      "  shardc sample recipe.toml --checkpoint DIR --prompt-ids 128000,791 --tokens-out 32",
      DeclareSample},
+    {"export", "write a checkpoint as a model that transformers opens",
+     "  shardc export runs/recipe -o model\n  shardc export DIR -o model --dtype bf16 --tokenizer published_model",
+     DeclareExport},
     {"doctor", "look at the hosts of a launch: what each has, and what their links carry",
      "  shardc doctor\n  srun shardc doctor recipe.toml", DeclareDoctor},
     {"tokenize", "make a token file",

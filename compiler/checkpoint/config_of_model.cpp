@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "compiler/checkpoint/published_config.h"
+#include "compiler/checkpoint/published_rows.h"
+
+namespace shardc {
+
+using nlohmann::ordered_json;
+
+/// Returns `rope_scaling` for a formula that a row has: the row's function with numbers.
+static auto RopeScaling(std::string_view formula) -> ErrorOr<ordered_json> {
+  const std::string_view name = formula.substr(0, formula.find('('));
+  for (const published::RopeRow& row : published::RopeRows) {
+    const std::string_view own = row.formula;
+    if (own.empty() || own.substr(0, own.find('(')) != name || !formula.ends_with(')')) {
+      continue;
+    }
+    ordered_json scaling{{"rope_type", row.type}};
+    std::string_view keys = row.keys;
+    std::string numbers = fmt::format("[{}]", formula.substr(name.size() + 1, formula.size() - name.size() - 2));
+    const ordered_json values = ordered_json::parse(numbers, nullptr, false);
+    for (size_t i = 0; !keys.empty() && values.is_array() && i < values.size(); ++i) {
+      const size_t end = std::min(keys.find(' '), keys.size());
+      scaling[std::string(keys.substr(0, end))] = values[i];
+      keys.remove_prefix(std::min(end + 1, keys.size()));
+    }
+    if (keys.empty() && values.is_array() && values.size() + 1 == scaling.size()) {
+      return scaling;
+    }
+  }
+  return Fail(ExitCode::Usage,
+              "rope_frequency is {}, and no config.json says that; transformers computes the formulas {}", formula,
+              "linear_rope(...) and llama3_rope(...) with numbers");
+}
+
+auto ConfigOfModel(const std::map<std::string, std::string>& model, std::string_view dtype) -> ErrorOr<std::string> {
+  const auto row =
+      std::ranges::find(published::ClassRows, std::string_view(model.at("family")), &published::ClassRow::family);
+  if (row == published::ClassRows.end()) {
+    return Fail(ExitCode::Usage, "transformers has no class for the family {}", model.at("family"));
+  }
+  if (model.contains("loss_heads")) {
+    return Fail(ExitCode::Usage, "the model has heads of its own ({}), and no class of transformers has them",
+                model.at("loss_heads"));
+  }
+  ordered_json config{{"architectures", {row->name}}, {"model_type", row->model_type}};
+  for (const published::SizeRow& size : published::SizeRows) {
+    if (size.architecture == row->name) {
+      config[size.key] = ordered_json::parse(model.at(std::string(size.model_key)));
+    }
+  }
+  for (const published::OnlyRow& only : published::OnlyRows) {
+    const auto values = ordered_json::parse(only.values);
+    // What the class does by itself needs no key.
+    if (only.architecture == row->name && std::ranges::find(values, ordered_json::parse(only.absent)) == values.end()) {
+      config[only.key] = values[0];
+    }
+  }
+  config["rope_theta"] = ordered_json::parse(model.at("rope_theta"));
+  config["rope_scaling"] = nullptr;
+  if (const auto formula = model.find("rope_frequency"); formula != model.end()) {
+    auto scaling = RopeScaling(formula->second);
+    if (!scaling) {
+      return scaling.error();
+    }
+    config["rope_scaling"] = *std::move(scaling);
+  }
+  config["dtype"] = dtype;
+  config["torch_dtype"] = dtype;
+  return config.dump(2) + "\n";
+}
+
+}  // namespace shardc

@@ -1,0 +1,360 @@
+#include "compiler/checkpoint/export.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "compiler/base/bfloat16.h"
+#include "compiler/base/files.h"
+#include "compiler/checkpoint/cover.h"
+#include "compiler/checkpoint/digest.h"
+#include "compiler/checkpoint/published_config.h"
+#include "compiler/checkpoint/published_model.h"
+#include "compiler/checkpoint/stored_tensor.h"
+
+namespace shardc {
+
+namespace {
+
+constexpr int64_t BlockElements = int64_t{8} << 20;
+
+/// Returns the type's name in config.json.
+auto NameOf(DType type) -> std::string_view {
+  return type == DType::F32 ? "float32" : type == DType::BF16 ? "bfloat16" : "float16";
+}
+
+/// Writes numbers in another type, rounded to the nearest, ties to even. Returns the index of the first that the type
+/// cannot hold, or -1.
+template <class To>
+auto Convert(const float* from, int64_t count, std::byte* to) -> int64_t {
+  for (int64_t i = 0; i < count; ++i) {
+    To rounded{};
+    if constexpr (std::is_same_v<To, BFloat16>) {
+      Store(rounded, from[i]);
+    } else {
+      rounded = static_cast<To>(from[i]);
+      if (std::isinf(static_cast<float>(rounded)) && !std::isinf(from[i])) {
+        return i;
+      }
+    }
+    std::memcpy(to + i * static_cast<int64_t>(sizeof(To)), &rounded, sizeof(To));
+  }
+  return -1;
+}
+
+/// The weights of one file, in order.
+struct FilePlan {
+  std::string name;
+  std::vector<SafetensorsTensor> tensors;
+};
+
+/// A directory that is removed with what is in it, unless it was given its name.
+class NewDirectory {
+ public:
+  static auto Make(const std::string& path) -> ErrorOr<NewDirectory> {
+    const std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
+    const std::filesystem::path output = whole.has_filename() ? whole : whole.parent_path();
+    auto parent = OpenDirectory(PosixFs(), output.has_parent_path() ? output.parent_path().string() : ".");
+    if (!parent) {
+      return Error{ExitCode::Environment, parent.error().message};
+    }
+    NewDirectory made(*std::move(parent), output.filename().string());
+    const auto there = StatusAt(made.parent_, made.name_);
+    if (!there || there->kind != EntryKind::Missing) {
+      return there ? Fail(ExitCode::Usage, "{} is there already; name a directory that is not", path) : there.error();
+    }
+    made.temporary_ = fmt::format(".{}.tmp-{}", made.name_, getpid());
+    if (PosixFs().MakeDirectory(made.parent_.get(), made.temporary_.c_str()) != 0) {
+      made.temporary_.clear();
+      return SystemError("cannot make", path);
+    }
+    auto directory = OpenDirectoryAt(made.parent_, made.temporary_);
+    if (!directory) {
+      return directory.error();
+    }
+    made.directory_ = *std::move(directory);
+    return made;
+  }
+  NewDirectory(NewDirectory&& other) noexcept = default;
+  NewDirectory(const NewDirectory&) = delete;
+  auto operator=(const NewDirectory&) -> NewDirectory& = delete;
+  auto operator=(NewDirectory&&) -> NewDirectory& = delete;
+  ~NewDirectory() {
+    if (!temporary_.empty() && parent_.is_open()) {
+      static_cast<void>(RemoveDirectoryAt(parent_, temporary_));
+    }
+  }
+
+  auto directory() const -> const Descriptor& { return directory_; }
+  /// Gives the directory its name, if nothing has it by now.
+  auto Commit() -> Status {
+    RETURN_IF_ERROR(directory_.Fsync());
+    const auto renamed = syscall(SYS_renameat2, parent_.get(), temporary_.c_str(), parent_.get(), name_.c_str(),
+                                 1U /* RENAME_NOREPLACE */);
+    if (renamed != 0) {
+      return SystemError("cannot rename to", name_);
+    }
+    temporary_.clear();
+    return parent_.Fsync();
+  }
+
+ private:
+  NewDirectory(Descriptor parent, std::string name) : parent_(std::move(parent)), name_(std::move(name)) {}
+
+  Descriptor parent_;
+  std::string name_;
+  /// Empty once nothing lies under it.
+  std::string temporary_;
+  Descriptor directory_;
+};
+
+class Exporter {
+ public:
+  Exporter(const ExportRequest& request, const Descriptor& checkpoint, const Manifest& manifest,
+           const Descriptor& directory)
+      : request_(request), manifest_(manifest), directory_(directory), files_(&checkpoint, &manifest) {}
+
+  auto Run() -> ErrorOr<ExportResult> {
+    type_ = request_.type.value_or(manifest_.tensors.begin()->second.dtype);
+    for (const auto& [name, tensor] : manifest_.tensors) {
+      if (!request_.type && tensor.dtype != type_) {
+        return Fail(ExitCode::Usage,
+                    "weights are kept in {} and in {}, and a model has one type; choose one by --dtype", ToText(type_),
+                    ToText(tensor.dtype));
+      }
+    }
+    const std::vector<FilePlan> plans = PlanFiles();
+    const auto config = ConfigOfModel(manifest_.model, NameOf(type_));
+    if (!config) {
+      return config.error();
+    }
+    RETURN_IF_ERROR(Put(ConfigName, *config));
+    for (FilePlan plan : plans) {
+      RETURN_IF_ERROR(WriteFile(plan));
+    }
+    if (plans.size() > 1) {
+      RETURN_IF_ERROR(WriteIndex(plans));
+    }
+    RETURN_IF_ERROR(CopyTokenizer());
+    RETURN_IF_ERROR(ReadAgain());
+    result_.num_tensors = std::ssize(manifest_.tensors);
+    result_.num_files = std::ssize(plans);
+    return result_;
+  }
+
+ private:
+  auto PlanFiles() -> std::vector<FilePlan> {
+    std::vector<FilePlan> plans(1);
+    int64_t in_file = 0;
+    for (const auto& [name, tensor] : manifest_.tensors) {
+      const int64_t bytes = NumElements(tensor.shape) * SizeOf(type_);
+      if (in_file > 0 && in_file + bytes > request_.max_file) {
+        plans.emplace_back();
+        in_file = 0;
+      }
+      plans.back().tensors.push_back(
+          {name, std::string(SafetensorsTypeOf(type_)), tensor.shape, {in_file, in_file + bytes}});
+      in_file += bytes;
+      result_.bytes += bytes;
+    }
+    for (size_t i = 0; i < plans.size(); ++i) {
+      plans[i].name = plans.size() == 1 ? "model.safetensors"
+                                        : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, plans.size());
+    }
+    return plans;
+  }
+
+  auto WriteFile(FilePlan& plan) -> Status {
+    // Readers ask the metadata whose layout the tensors have.
+    const auto header = SafetensorsHeaderText(plan.tensors, {{"format", "pt"}});
+    if (!header) {
+      return header.error();
+    }
+    auto file = AtomicFile::CreateAt(directory_, plan.name);
+    if (!file) {
+      return file.error();
+    }
+    RETURN_IF_ERROR(file->Append(*header));
+    for (const SafetensorsTensor& tensor : plan.tensors) {
+      RETURN_IF_ERROR(WriteTensor(tensor.name, *file));
+    }
+    return file->Commit();
+  }
+
+  auto WriteTensor(const std::string& name, AtomicFile& file) -> Status {
+    StoredTensor tensor(&files_, manifest_, name);
+    for (int64_t begin = 0; begin < tensor.num_elements(); begin += BlockElements) {
+      const int64_t count = std::min(BlockElements, tensor.num_elements() - begin);
+      stored_.resize(static_cast<size_t>(count * SizeOf(tensor.dtype())));
+      RETURN_IF_ERROR(tensor.Read(begin, begin + count, stored_.data()));
+      if (tensor.dtype() == type_) {
+        RETURN_IF_ERROR(file.Append({reinterpret_cast<const char*>(stored_.data()), stored_.size()}));
+        continue;
+      }
+      const int64_t bad = ConvertBlock(tensor.dtype(), count);
+      if (bad >= 0) {
+        return Fail(ExitCode::Usage,
+                    "element {} of {} is {:g}, which float16 does not hold; use --dtype bf16 or --dtype f32",
+                    begin + bad, name, widened_[static_cast<size_t>(bad)]);
+      }
+      RETURN_IF_ERROR(file.Append({reinterpret_cast<const char*>(written_.data()), written_.size()}));
+    }
+    return Success{};
+  }
+
+  auto ConvertBlock(DType from, int64_t count) -> int64_t {
+    widened_.resize(static_cast<size_t>(count));
+    if (from == DType::BF16) {
+      const auto* stored = reinterpret_cast<const BFloat16*>(stored_.data());
+      std::transform(stored, stored + count, widened_.begin(), [](BFloat16 element) { return Load(element); });
+    } else {
+      std::memcpy(widened_.data(), stored_.data(), stored_.size());
+    }
+    written_.resize(static_cast<size_t>(count * SizeOf(type_)));
+    return type_ == DType::F32    ? Convert<float>(widened_.data(), count, written_.data())
+           : type_ == DType::BF16 ? Convert<BFloat16>(widened_.data(), count, written_.data())
+                                  : Convert<_Float16>(widened_.data(), count, written_.data());
+  }
+
+  auto WriteIndex(const std::vector<FilePlan>& plans) -> Status {
+    nlohmann::ordered_json index;
+    index["metadata"]["total_size"] = result_.bytes;
+    for (const FilePlan& plan : plans) {
+      for (const SafetensorsTensor& tensor : plan.tensors) {
+        index["weight_map"][tensor.name] = plan.name;
+      }
+    }
+    return Put("model.safetensors.index.json", index.dump(2) + "\n");
+  }
+
+  auto CopyTokenizer() -> Status {
+    constexpr int64_t Most = int64_t{256} << 20;
+    if (request_.tokenizer.empty()) {
+      return Success{};
+    }
+    const auto from = OpenDirectory(PosixFs(), request_.tokenizer);
+    if (!from) {
+      return Fail(ExitCode::Usage, "--tokenizer: {}", from.error().message);
+    }
+    int64_t copied = 0;
+    for (const char* name :
+         {"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json",
+          "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json"}) {
+      const auto there = StatusAt(*from, name);
+      if (!there || there->kind == EntryKind::Missing) {
+        continue;
+      }
+      // Published models often are folders of links.
+      const auto text = ReadFile(request_.tokenizer + "/" + name, Most);
+      if (!text) {
+        return Fail(ExitCode::Usage, "--tokenizer: {}/{}: {}", request_.tokenizer, name, text.error().message);
+      }
+      RETURN_IF_ERROR(Put(name, *text));
+      ++copied;
+    }
+    return copied > 0 ? Status(Success{})
+                      : Fail(ExitCode::Usage, "--tokenizer {} has no file of a tokenizer, such as tokenizer.json",
+                             request_.tokenizer);
+  }
+
+  auto Put(const std::string& name, std::string_view text) -> Status {
+    auto file = AtomicFile::CreateAt(directory_, name);
+    if (!file) {
+      return file.error();
+    }
+    RETURN_IF_ERROR(file->Append(text));
+    return file->Commit();
+  }
+
+  /// Reads what was written as a seed would be read, and compares it with what was to be written.
+  auto ReadAgain() -> Status {
+    const auto written = ReadPublishedModel(directory_);
+    if (!written) {
+      return Fail(ExitCode::InternalFault, "the model that was written cannot be read: {}", written.error().message);
+    }
+    for (const auto& [name, tensor] : manifest_.tensors) {
+      const auto found = written->tensors.find(name);
+      if (found == written->tensors.end() || found->second.shape != tensor.shape) {
+        return Fail(ExitCode::InternalFault, "{} was written in another shape, or not at all", name);
+      }
+    }
+    return written->tensors.size() == manifest_.tensors.size()
+               ? Status(Success{})
+               : Fail(ExitCode::InternalFault, "{} tensors were written of {}", written->tensors.size(),
+                      manifest_.tensors.size());
+  }
+
+  const ExportRequest& request_;
+  const Manifest& manifest_;
+  const Descriptor& directory_;
+  CheckpointFiles files_;
+  DType type_ = DType::F32;
+  ExportResult result_;
+  /// A block as it is stored, in f32, and as it is written.
+  std::vector<std::byte> stored_;
+  std::vector<float> widened_;
+  std::vector<std::byte> written_;
+};
+
+/// Compares each file with its digest in the manifest.
+auto CheckDigests(const Descriptor& directory, const Manifest& manifest) -> Status {
+  std::vector<std::byte> block(size_t{4} << 20);
+  for (const auto& [name, expected] : manifest.files) {
+    const auto file = OpenFileAt(directory, name);
+    if (!file) {
+      return Error{ExitCode::Checkpoint, file.error().message};
+    }
+    Digest digest;
+    for (int64_t at = 0; at < expected.bytes;) {
+      const auto count = ReadUpTo(*file, block.data(), std::min(std::ssize(block), expected.bytes - at), at);
+      if (!count || *count == 0) {
+        break;
+      }
+      digest.Update(block.data(), *count);
+      at += *count;
+    }
+    if (digest.Text() != expected.digest) {
+      return Fail(ExitCode::Checkpoint, "{} is damaged: its digest is not that of the manifest", file->path());
+    }
+  }
+  return Success{};
+}
+
+}  // namespace
+
+auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
+  const auto checkpoint = OpenDirectory(PosixFs(), request.checkpoint);
+  if (!checkpoint) {
+    return Error{ExitCode::Checkpoint, checkpoint.error().message};
+  }
+  const auto text = ReadFileAt(*checkpoint, ManifestName, MaxManifestBytes);
+  if (!text) {
+    return Error{ExitCode::Checkpoint, text.error().message};
+  }
+  const auto manifest = ManifestFromText(*text);
+  if (!manifest) {
+    return manifest.error();
+  }
+  RETURN_IF_ERROR(CheckCover(*manifest));
+  if (manifest->tensors.empty()) {
+    return Fail(ExitCode::Checkpoint, "{} holds no tensor", request.checkpoint);
+  }
+  auto output = NewDirectory::Make(request.output);
+  if (!output) {
+    return output.error();
+  }
+  RETURN_IF_ERROR(CheckDigests(*checkpoint, *manifest));
+  auto result = Exporter(request, *checkpoint, *manifest, output->directory()).Run();
+  if (result) {
+    RETURN_IF_ERROR(output->Commit());
+  }
+  return result;
+}
+
+}  // namespace shardc

@@ -1,0 +1,35 @@
+// A checkpoint as a model that transformers and others open: config.json, safetensors files, and an index where there
+// are several.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "compiler/base/error_or.h"
+#include "compiler/plan/types.h"
+
+namespace shardc {
+
+struct ExportRequest {
+  std::string checkpoint;
+  /// Must not exist.
+  std::string output;
+  /// F32, BF16 or F16. Default: that of all weights in the checkpoint.
+  std::optional<DType> type;
+  /// Bytes of a file at most, but for one that holds a single tensor.
+  int64_t max_file = 5'000'000'000;
+  /// Directory whose files of a tokenizer are copied; empty: none.
+  std::string tokenizer;
+};
+
+struct ExportResult {
+  int64_t num_tensors = 0;
+  int64_t num_files = 0;
+  int64_t bytes = 0;
+};
+
+/// Writes the model under a temporary name, reads it again, and renames it: the directory appears whole or not at all.
+/// Memory: 64 MiB and the headers. Errors: Usage, Checkpoint, Environment; the temporary directory is removed then.
+auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult>;
+
+}  // namespace shardc

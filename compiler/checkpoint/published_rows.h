@@ -1,0 +1,80 @@
+// The rows of schemas/hf_config.def, for who reads a config.json and who writes one.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace shardc::published {
+
+struct ClassRow {
+  std::string_view name;
+  std::string_view family;
+  std::string_view model_type;
+};
+inline constexpr auto ClassRows = std::to_array<ClassRow>({
+#define HF_CLASS(Class, family, model_type) {#Class, #family, model_type},
+#include "schemas/hf_config.def"
+});
+
+struct SizeRow {
+  std::string_view architecture;
+  const char* key;
+  std::string_view model_key;
+  std::string_view absent;
+};
+inline constexpr auto SizeRows = std::to_array<SizeRow>({
+#define HF_SIZE(Class, key, model_key, absent) {#Class, #key, #model_key, absent},
+#include "schemas/hf_config.def"
+});
+
+struct OnlyRow {
+  std::string_view architecture;
+  const char* key;
+  std::string_view values;
+  std::string_view absent;
+};
+inline constexpr auto OnlyRows = std::to_array<OnlyRow>({
+#define HF_ONLY(Class, key, values, absent) {#Class, #key, values, absent},
+#include "schemas/hf_config.def"
+});
+
+struct RopeRow {
+  std::string_view type;
+  /// Separated by blanks.
+  std::string_view keys;
+  const char* formula;
+};
+inline constexpr auto RopeRows = std::to_array<RopeRow>({
+#define HF_ROPE(type, keys, formula) {type, keys, formula},
+#include "schemas/hf_config.def"
+});
+
+struct RefusedRow {
+  std::string_view key;
+  std::string_view why;
+};
+inline constexpr auto RefusedRows = std::to_array<RefusedRow>({
+#define HF_REFUSED(key, why) {#key, why},
+#include "schemas/hf_config.def"
+});
+
+inline constexpr auto ReadKeys = std::to_array<std::string_view>({
+#define HF_READ(key) #key,
+#include "schemas/hf_config.def"
+});
+
+inline constexpr auto IgnoredKeys = std::to_array<std::string_view>({
+#define HF_IGNORED(key) #key,
+#include "schemas/hf_config.def"
+});
+
+struct KeyType {
+  std::string_view key;
+  std::string_view type;
+};
+inline constexpr auto KeyTypes = std::to_array<KeyType>({
+#define MODEL_KEY(name, Type, ...) {#name, #Type},
+#include "schemas/model_keys.def"
+});
+
+}  // namespace shardc::published

@@ -1,0 +1,60 @@
+// shardc export CHECKPOINT -o DIR: a checkpoint as a model that transformers opens.
+
+#include <cstdio>
+#include <memory>
+
+#include "compiler/base/units.h"
+#include "compiler/checkpoint/export.h"
+#include "compiler/driver/checkpoint_path.h"
+#include "compiler/driver/command.h"
+#include "compiler/driver/output.h"
+#include "compiler/explain/fit.h"
+
+namespace shardc {
+
+namespace {
+
+struct ExportOptions {
+  std::string checkpoint;
+  std::string output;
+  std::string dtype = "as-stored";
+  std::string max_file = "5GB";
+  std::string tokenizer;
+};
+
+}  // namespace
+
+static auto Export(const ExportOptions& options) -> Status {
+  const auto checkpoint = FindCheckpoint(options.checkpoint);
+  if (!checkpoint) {
+    return checkpoint.error();
+  }
+  const auto max_file = ParseBudget(options.max_file);
+  if (!max_file || max_file->machine != nullptr || max_file->bytes <= Bytes{}) {
+    return Fail(ExitCode::Usage, "--max-file: `{}` is no amount of memory, such as 5GB", options.max_file);
+  }
+  const auto done = ExportModel({.checkpoint = *checkpoint,
+                                 .output = options.output,
+                                 .type = FromText<DType>(options.dtype),
+                                 .max_file = max_file->bytes.value,
+                                 .tokenizer = options.tokenizer});
+  if (!done) {
+    return done.error();
+  }
+  std::printf("%s: %ld tensors of %s in %ld file%s, %s\n", options.output.c_str(), done->num_tensors,
+              checkpoint->c_str(), done->num_files, done->num_files == 1 ? "" : "s",
+              FormatMemory(Bytes{done->bytes}).c_str());
+  return Success{};
+}
+
+auto DeclareExport(CommandOptions& options) -> Action {
+  const auto values = std::make_shared<ExportOptions>();
+  options.Positional("CHECKPOINT", values->checkpoint, "a checkpoint, or a run directory");
+  options.Text("-o,--output", values->output, "DIR", "the directory to make", true);
+  options.Choice("--dtype", values->dtype, {"as-stored", "f32", "bf16", "f16"}, "type of the weights");
+  options.Text("--max-file", values->max_file, "SIZE", "bytes of a file at most; default: 5GB");
+  options.Text("--tokenizer", values->tokenizer, "DIR", "directory of a published model, whose tokenizer is copied");
+  return [values] { return ExitCodeOf(Export(*values)); };
+}
+
+}  // namespace shardc

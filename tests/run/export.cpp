@@ -1,0 +1,223 @@
+// Checkpoints as models of Hugging Face: what is exported is what a run begins from.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "compiler/base/bfloat16.h"
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+struct Weights {
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::string bytes;
+};
+
+/// By name; of one safetensors file.
+auto ReadWeights(const std::string& path) -> std::map<std::string, Weights> {
+  const std::string text = ReadText(path);
+  uint64_t length = 0;
+  std::memcpy(&length, text.data(), sizeof(length));
+  const json header = json::parse(text.substr(sizeof(length), length));
+  std::map<std::string, Weights> weights;
+  for (const auto& [name, tensor] : header.items()) {
+    if (name == "__metadata__") {
+      EXPECT_EQ(tensor.at("format"), "pt");
+      continue;
+    }
+    const auto begin = tensor.at("data_offsets").at(0).get<size_t>();
+    const auto end = tensor.at("data_offsets").at(1).get<size_t>();
+    weights[name] = {tensor.at("dtype"), tensor.at("shape"), text.substr(sizeof(length) + length + begin, end - begin)};
+  }
+  return weights;
+}
+
+auto Export(const std::string& checkpoint, const std::string& output, std::vector<std::string> more = {}) -> Outcome {
+  std::vector<std::string> command{SHARDC_BINARY_DIR "/shardc", "export", checkpoint, "-o", output};
+  command.insert(command.end(), more.begin(), more.end());
+  return RunProcess(command);
+}
+
+const Sets ShortSets{"train.steps=3", "train.eval_every=0", "checkpoint.every=0"};
+
+auto ShortRun(const Sets& more = {}) -> Sets {
+  Sets sets = ShortSets;
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+/// A run that begins from a model and keeps its weights: the rate is 0.
+auto KeepingRun(const std::string& model, const Sets& more) -> Sets {
+  Sets sets = ShortRun({"train.steps=1", "optimizer.lr=0", "init.rule=[]", "start.run_id=second",
+                        fmt::format("start.first={{ seed = \"{}\" }}", model)});
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+TEST(Export, ComesBackFromEachMesh) {
+  struct Case {
+    const char* name;
+    Sets model;
+    Sets mesh;
+    Sets other_mesh;
+    const char* architecture;
+  };
+  const std::vector<Case> cases{
+      {"llama", {"model.kv_heads=1"}, {"mesh.dp=2", "mesh.tp=1"}, {"mesh.dp=1"}, "LlamaForCausalLM"},
+      {"tied", {"model.tied=true", "model.vocab=257"}, {"mesh.dp=2", "mesh.tp=2"}, {"mesh.dp=3"}, "LlamaForCausalLM"},
+      {"qwen2", {"model.family=qwen2"}, {"mesh.dp=1", "mesh.tp=2"}, {"mesh.dp=2"}, "Qwen2ForCausalLM"},
+      {"qwen3", {"model.family=qwen3", "model.head_dim=24"}, {"mesh.dp=3"}, {"mesh.tp=2"}, "Qwen3ForCausalLM"},
+      {"rope", {"model.rope_frequency=llama3_rope(8, 1, 4, 16)"}, {"mesh.dp=2"}, {"mesh.dp=1"}, "LlamaForCausalLM"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    Sets sets = ShortRun(c.model);
+    sets.insert(sets.end(), {R"--(init.rule=[{match = "*", value = "normal(0, 0.1)"}])--"});
+    const Training first(sets);
+    ASSERT_EQ(first.Run("run", c.mesh).status, 0);
+    const Outcome exported = Export(first / "run", first / "model");
+    ASSERT_EQ(exported.status, 0) << exported.err;
+    EXPECT_THAT(exported.out, HasSubstr(" tensors of "));
+    const json config = json::parse(ReadText(first / "model/config.json"));
+    EXPECT_EQ(config.at("architectures"), json({c.architecture}));
+    EXPECT_EQ(config.at("hidden_size"), 32);
+    EXPECT_EQ(config.at("torch_dtype"), "float32");
+    const auto weights = ReadWeights(first / "model/model.safetensors");
+    EXPECT_EQ(weights.contains("lm_head.weight"), std::string(c.name) != "tied");
+
+    Sets seeded = KeepingRun(first / "model", c.model);
+    seeded.insert(seeded.end(), c.other_mesh.begin(), c.other_mesh.end());
+    const Training second(seeded);
+    const Outcome outcome = second.Run();
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    ASSERT_EQ(Export(second / "run", second / "model").status, 0);
+    EXPECT_EQ(ReadText(second / "model/model.safetensors"), ReadText(first / "model/model.safetensors"));
+    EXPECT_EQ(ReadText(second / "model/config.json"), ReadText(first / "model/config.json"));
+  }
+}
+
+TEST(Export, SplitsFilesAndRounds) {
+  const Training training(ShortRun({"model.kv_heads=1"}));
+  ASSERT_EQ(training.Run().status, 0);
+  const std::string checkpoint = training / "run/checkpoints/step-00000003";
+  ASSERT_EQ(Export(checkpoint, training / "whole").status, 0);
+  ASSERT_EQ(Export(checkpoint, training / "split", {"--max-file", "20kB"}).status, 0);
+  const auto whole = ReadWeights(training / "whole/model.safetensors");
+  const json index = json::parse(ReadText(training / "split/model.safetensors.index.json"));
+  int64_t bytes = 0;
+  std::map<std::string, int64_t> of_files;
+  for (const auto& [name, expected] : whole) {
+    const std::string file = index.at("weight_map").at(name);
+    EXPECT_EQ(ReadWeights(training / ("split/" + file)).at(name).bytes, expected.bytes) << name;
+    bytes += std::ssize(expected.bytes);
+    of_files[file] += std::ssize(expected.bytes);
+  }
+  EXPECT_EQ(index.at("metadata").at("total_size"), bytes);
+  EXPECT_GT(of_files.size(), 3);
+  for (const auto& [file, size] : of_files) {
+    // The embedding alone has more.
+    EXPECT_LE(size, 256 * 32 * 4) << file;
+  }
+  // A run begins from the split model as from the whole one.
+  const Training second(KeepingRun(training / "split", {"model.kv_heads=1", "mesh.dp=1"}));
+  ASSERT_EQ(second.Run().status, 0);
+  ASSERT_EQ(Export(second / "run", second / "model").status, 0);
+  EXPECT_EQ(ReadText(second / "model/model.safetensors"), ReadText(training / "whole/model.safetensors"));
+
+  ASSERT_EQ(Export(checkpoint, training / "bf16", {"--dtype", "bf16"}).status, 0);
+  ASSERT_EQ(Export(checkpoint, training / "f16", {"--dtype", "f16"}).status, 0);
+  const auto bf16 = ReadWeights(training / "bf16/model.safetensors");
+  const auto f16 = ReadWeights(training / "f16/model.safetensors");
+  for (const auto& [name, expected] : whole) {
+    ASSERT_EQ(bf16.at(name).dtype, "BF16");
+    ASSERT_EQ(f16.at(name).dtype, "F16");
+    for (size_t i = 0; i < expected.bytes.size() / sizeof(float); ++i) {
+      float exact = 0;
+      BFloat16 brain{};
+      _Float16 half{};
+      std::memcpy(&exact, expected.bytes.data() + i * sizeof(exact), sizeof(exact));
+      std::memcpy(&brain, bf16.at(name).bytes.data() + i * sizeof(brain), sizeof(brain));
+      std::memcpy(&half, f16.at(name).bytes.data() + i * sizeof(half), sizeof(half));
+      ASSERT_LE(std::abs(Load(brain) - exact), std::abs(exact) * 0x1p-8F) << name << " " << i;
+      ASSERT_LE(std::abs(static_cast<float>(half) - exact), std::abs(exact) * 0x1p-11F + 0x1p-25F) << name << " " << i;
+    }
+  }
+  EXPECT_EQ(json::parse(ReadText(training / "f16/config.json")).at("torch_dtype"), "float16");
+}
+
+TEST(Export, CopiesTokenizer) {
+  const Training training(ShortSets);
+  ASSERT_EQ(training.Run().status, 0);
+  std::filesystem::create_directories(training / "published");
+  WriteText(training / "published/tokenizer.json", "{}");
+  WriteText(training / "published/model.safetensors", "not copied");
+  ASSERT_EQ(Export(training / "run", training / "model", {"--tokenizer", training / "published"}).status, 0);
+  EXPECT_EQ(ReadText(training / "model/tokenizer.json"), "{}");
+  EXPECT_EQ(ReadWeights(training / "model/model.safetensors").size(), 21);
+}
+
+TEST(Export, LeavesNothingWhenRefused) {
+  const Training training(ShortRun(
+      {"train.steps=1",
+       R"--(init.rule=[{match = "*", value = "normal(0, 0.1)"}, {match = "lm_head.weight", value = "if index(0) == 3 and index(1) == 5 then 70000 else 0"}])--"}));
+  ASSERT_EQ(training.Run("run", {"optimizer.lr=0"}).status, 0);
+  const Training heads(ShortRun({R"(loss.head=[{name = "next", vocab = 256, targets = ["tokens.bin"], weight = 0.5}])",
+                                 R"--(init.rule=[{match = "*", value = "normal(0, 0.1)"}])--"}));
+  ASSERT_EQ(heads.Run().status, 0);
+  const Training formula(ShortRun({"model.rope_frequency=rope_theta ^ (-index(0))"}));
+  ASSERT_EQ(formula.Run().status, 0);
+  const Training mixed(ShortRun({R"(precision.override=[{match = "embed", master = "bf16"}])"}));
+  ASSERT_EQ(mixed.Run().status, 0);
+  const Training damaged(ShortSets);
+  ASSERT_EQ(damaged.Run().status, 0);
+  const std::string file = damaged / "run/checkpoints/step-00000003/rank-00000.safetensors";
+  std::string text = ReadText(file);
+  text[text.size() / 2] = static_cast<char>(text[text.size() / 2] ^ 1);
+  WriteText(file, text);
+  std::filesystem::create_directories(training / "there");
+  struct Case {
+    std::string checkpoint;
+    std::string output;
+    std::vector<std::string> more;
+    int status;
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {training / "run", training / "there", {}, 2, "is there already; name a directory that is not"},
+      {training / "run", training / "no/folder", {}, 6, "no"},
+      {training / "absent", training / "model", {}, 5, "absent is no checkpoint"},
+      {training / "run",
+       training / "model",
+       {"--dtype", "f16"},
+       2,
+       "element 101 of lm_head.weight is 70000, which float16 does not hold"},
+      {training / "run", training / "model", {"--tokenizer", training / "run"}, 2, "has no file of a tokenizer"},
+      {training / "run", training / "model", {"--max-file", "much"}, 2, "--max-file: `much`"},
+      {mixed / "run", training / "model", {}, 2, "weights are kept in "},
+      {heads / "run", training / "model", {}, 2, "the model has heads of its own (next:256)"},
+      {formula / "run", training / "model", {}, 2, "rope_frequency is "},
+      {damaged / "run", training / "model", {}, 5, "is damaged: its digest is not that of the manifest"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.message);
+    const Outcome outcome = Export(c.checkpoint, c.output, c.more);
+    EXPECT_EQ(outcome.status, c.status) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(c.message));
+    EXPECT_FALSE(std::filesystem::exists(training / "model"));
+    for (const auto& entry : std::filesystem::directory_iterator(training.path())) {
+      EXPECT_FALSE(entry.path().filename().string().starts_with(".")) << entry.path();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardc
