@@ -21,7 +21,7 @@ struct FusedLossCase {
 /// Rows in whole vectors and not; more of them, and longer ones, than a kernel keeps at once.
 constexpr FusedLossCase FusedLossCases[] = {{1, 2, 0, 1, 1},      {51, 257, 0, 1, 51},  {51, 256, 4, 1, 38},
                                             {65, 10, 2, 1, 1000}, {15, 1000, 3, 20, 7}, {8, 31, 1, 1, 7},
-                                            {1100, 5, 3, 2, 733}, {2, 57352, 0, 1, 2},  {2, 112641, 2, 1, 1}};
+                                            {300, 5, 3, 2, 200},  {2, 57353, 0, 1, 2},  {2, 112648, 2, 1, 1}};
 
 /// The operands of a case, and the op on them.
 struct FusedLoss {
@@ -48,16 +48,16 @@ struct FusedLoss {
   op::CrossEntropyAndGradient op;
 };
 
-/// Calls body(fixture, dtype, test, adds) for each backend, element type and case.
+/// Calls body(fixture, dtype, test, adds) for each backend, element type and case; every other case adds.
 template <class Body>
 static auto ForFusedLosses(const Body& body) -> void {
   ForElementTypes([&](const Backend& backend, DType dtype) {
+    bool adds = false;
     for (const FusedLossCase& test : FusedLossCases) {
-      for (const bool adds : {false, true}) {
-        SCOPED_TRACE(fmt::format("N={} V={} masked 1/{} onto {}", test.rows, test.vocabulary, test.mask_every, adds));
-        KernelFixture fixture(backend);
-        body(fixture, dtype, test, adds);
-      }
+      SCOPED_TRACE(fmt::format("N={} V={} masked 1/{} onto {}", test.rows, test.vocabulary, test.mask_every, adds));
+      KernelFixture fixture(backend);
+      body(fixture, dtype, test, adds);
+      adds = !adds;
     }
   });
 }

@@ -27,7 +27,7 @@ inline auto ToText(const MatmulCase& test) -> std::string {
                      test.transpose_b, test.adds, ToText(test.dtype), ToText(test.out_dtype));
 }
 
-/// Of a size that keeps sums at about 1.
+/// Numbers of a size that keeps sums at about 1.
 struct MatmulOperands {
   explicit MatmulOperands(const MatmulCase& test)
       : a(RandomNumbers(test.dtype, test.m * test.k, 1, std::pow(static_cast<double>(test.k), -0.25))),

@@ -33,18 +33,18 @@ static auto ForGradientsWithY(const Body& body) -> void {
 TEST(SwigluBackwardAgain, EqualsLoopsInF64) {
   ForGradientsWithY([](KernelFixture& fixture, DType, const auto& gate, const auto& up, const auto& dy,
                        const op::SwigluBackwardAgain& op) {
-    std::vector<double> dgate(gate.size());
-    std::vector<double> dup(gate.size());
-    std::vector<double> y(gate.size());
+    std::vector<double> dgate_expected(gate.size());
+    std::vector<double> dup_expected(gate.size());
+    std::vector<double> y_expected(gate.size());
     for (size_t i = 0; i < gate.size(); ++i) {
       const double s = 1 / (1 + std::exp(-gate[i]));
-      dgate[i] = dy[i] * up[i] * s * (1 + gate[i] * (1 - s));
-      dup[i] = dy[i] * gate[i] * s;
-      y[i] = gate[i] * s * up[i];
+      dgate_expected[i] = dy[i] * up[i] * s * (1 + gate[i] * (1 - s));
+      dup_expected[i] = dy[i] * gate[i] * s;
+      y_expected[i] = gate[i] * s * up[i];
     }
-    ExpectClose(OpKind::SwigluBackward, "dgate", fixture, op.dgate, dgate);
-    ExpectClose(OpKind::SwigluBackward, "dup", fixture, op.dup, dup);
-    ExpectClose(OpKind::Swiglu, "y", fixture, op.y, y);
+    ExpectClose(OpKind::SwigluBackward, "dgate", fixture, op.dgate, dgate_expected);
+    ExpectClose(OpKind::SwigluBackward, "dup", fixture, op.dup, dup_expected);
+    ExpectClose(OpKind::Swiglu, "y", fixture, op.y, y_expected);
   });
 }
 

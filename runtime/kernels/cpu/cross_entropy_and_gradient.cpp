@@ -22,7 +22,7 @@ static auto BindCrossEntropyAndGradient(const op::CrossEntropyAndGradient& op, B
     const double valid = *count.At(moment);
     const float scale = valid > 0 ? static_cast<float>(1.0 / valid) : 0.0F;
     // Those of one block.
-    std::array<float, 1024> lse_N;
+    std::array<float, 256> lse_N;
     double total = 0;
     for (int64_t first = 0; first < rows; first += std::ssize(lse_N)) {
       const int64_t block = std::min<int64_t>(rows - first, std::ssize(lse_N));

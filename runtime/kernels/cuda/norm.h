@@ -22,7 +22,7 @@ struct NormOperands {
   T* y_NH = nullptr;
   float* mean_N = nullptr;
   float* rstd_N = nullptr;
-  /// What is added to x, and the sum, which is normed instead; null if x itself is.
+  /// Operand that is added to x, and the sum, which is normed instead; null if x itself is normed.
   const T* branch_NH = nullptr;
   X* sum_NH = nullptr;
 };

@@ -20,7 +20,7 @@ namespace shardc::cuda {
 struct ProductAlignment {
   uint32_t a = 256;
   uint32_t b = 256;
-  /// Of c and of what is added.
+  /// Bytes of c and of what is added.
   uint32_t c = 256;
 };
 
