@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "compiler/check/check_context.h"
-#include "compiler/check/expression_place.h"
-#include "compiler/check/recipe_data.h"
 
 namespace shardc {
 
@@ -35,13 +33,6 @@ auto CheckFiles(CheckContext& context, std::string_view key, const Located<std::
       context.MarkFaulty(files);
       break;
     }
-    if (FilesOf(context.recipe(), path).empty()) {
-      context.diags()
-          .Build(PlaceInList(context.diags().sources(), files.at, path), DiagnosticKind::TokenPatternUnmatched, path)
-          .Emit();
-      context.MarkFaulty(files);
-      break;
-    }
   }
 }
 
@@ -65,6 +56,26 @@ static auto CheckSyntheticKeys(CheckContext& context) -> void {
   }
 }
 
+/// Checks that nothing else says what an evaluation reads.
+static auto CheckEvalAlone(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const auto report = [&](const SourceRange& other, std::string_view what) {
+    context.diags().Build(recipe.data.eval.at, DiagnosticKind::EvalFiles, what).Note(other, "set here").Emit();
+  };
+  if (*recipe.data.eval_tokens > 0 && context.IsSound(recipe.data.eval_tokens)) {
+    report(recipe.data.eval_tokens.at, "`eval` names files to evaluate on, and `eval_tokens` holds out others");
+  }
+  if (MakesTokens(context)) {
+    report(recipe.data.synthetic.at, "`eval` names files, and `synthetic` makes tokens");
+  }
+  if (recipe.data.targets.is_set) {
+    report(recipe.data.targets.at, "the files of `eval` have no targets, and those of training are files");
+  }
+  for (const LossHead& head : recipe.loss.head) {
+    report(head.targets.at, "the files of `eval` have no targets for a head of [loss]");
+  }
+}
+
 auto CheckData(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const DataSection& data = recipe.data;
@@ -81,6 +92,10 @@ auto CheckData(CheckContext& context) -> void {
         .Emit();
   }
   CheckByteLimit(context, "scan", data.scan);
+  if (data.eval.is_set && context.IsSound(data.eval)) {
+    CheckFiles(context, "eval", data.eval);
+    CheckEvalAlone(context);
+  }
   if (MakesTokens(context)) {
     CheckSyntheticKeys(context);
     return;

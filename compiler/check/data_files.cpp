@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "compiler/check/check_context.h"
+#include "compiler/check/expression_place.h"
 #include "compiler/check/recipe_data.h"
 #include "compiler/data/scan.h"
 
@@ -20,10 +21,8 @@ struct NamedList {
 
 }  // namespace
 
-/// Returns all lists that the recipe names, in the order of ListFiles. Lists without files are reported elsewhere.
-/// `is_sound`: of the list that a key gives.
-template <class IsSound>
-static auto NamedLists(const Recipe& recipe, const IsSound& is_sound) -> std::vector<NamedList> {
+/// Returns the keys that name lists, in the order of ListFiles.
+static auto KeysOf(const Recipe& recipe) -> std::vector<const Located<std::vector<std::string>>*> {
   std::vector<const Located<std::vector<std::string>>*> keys;
   if (recipe.data.tokens.is_set) {
     keys.push_back(&recipe.data.tokens);
@@ -37,6 +36,17 @@ static auto NamedLists(const Recipe& recipe, const IsSound& is_sound) -> std::ve
   for (const LossHead& head : recipe.loss.head) {
     keys.push_back(&head.targets);
   }
+  if (recipe.data.eval.is_set) {
+    keys.push_back(&recipe.data.eval);
+  }
+  return keys;
+}
+
+/// Returns all lists that the recipe names, in the order of ListFiles. Lists without files are reported elsewhere.
+/// `is_sound`: of the list that a key gives.
+template <class IsSound>
+static auto NamedLists(const Recipe& recipe, const IsSound& is_sound) -> std::vector<NamedList> {
+  const auto keys = KeysOf(recipe);
   std::vector<FileList> files = ListFiles(DataOf(recipe), HeadsOf(recipe));
   std::vector<NamedList> lists;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -66,8 +76,43 @@ static auto JudgeLength(CheckContext& context, const NamedList& list, int64_t nu
   }
 }
 
+/// Checks that the files of data.eval hold a sample.
+static auto JudgeEval(CheckContext& context, const NamedList& list, const OpenedList& opened) -> void {
+  const Located<int64_t>& seq = context.recipe().model.seq;
+  if (!opened.missing.empty()) {
+    context.diags()
+        .Build(list.at, DiagnosticKind::EvalFiles,
+               fmt::format("evaluation file {} is not here, and the plan says how many samples an evaluation has",
+                           opened.missing.front()))
+        .Emit();
+  } else if (opened.faults.empty() && context.IsSound(seq) && opened.num_ids <= *seq) {
+    context.diags()
+        .Build(list.at, DiagnosticKind::EvalFiles,
+               fmt::format("the files of `eval` hold {} tokens, and one sample takes {} (`model.seq` + 1)",
+                           opened.num_ids, *seq + 1))
+        .Emit();
+  }
+}
+
+/// Checks that each pattern stands for a file.
+static auto CheckPatterns(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  for (const Located<std::vector<std::string>>* key : KeysOf(recipe)) {
+    for (const std::string& path : **key) {
+      if (context.IsSound(*key) && FilesOf(recipe, path).empty()) {
+        context.diags()
+            .Build(PlaceInList(context.diags().sources(), key->at, path), DiagnosticKind::TokenPatternUnmatched, path)
+            .Emit();
+      }
+    }
+  }
+}
+
 auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void {
   const Located<OneOf<TokenFormat>>& format = context.recipe().data.format;
+  if (checks != FileChecks::None) {
+    CheckPatterns(context);
+  }
   if (checks == FileChecks::None || !context.IsSound(format) || !format->is_accepted()) {
     return;
   }
@@ -79,9 +124,13 @@ auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void {
       context.diags().Build(list.at, DiagnosticKind::TokenFileInvalid, fault).Emit();
     }
     for (const std::string& path : opened.missing) {
-      if (checks == FileChecks::TellMissing && context.recipe().StandInAt(list.at) == nullptr) {
+      if (checks == FileChecks::TellMissing && !list.files.is_eval && context.recipe().StandInAt(list.at) == nullptr) {
         context.diags().Build(list.at, DiagnosticKind::TokenFileMissing, list.files.purpose.noun, path).Emit();
       }
+    }
+    if (list.files.is_eval) {
+      JudgeEval(context, list, opened);
+      continue;
     }
     if (!opened.is_whole()) {
       continue;

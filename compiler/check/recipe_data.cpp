@@ -42,10 +42,16 @@ auto DataOf(const Recipe& recipe) -> DataSource {
                   .order = ValueOf(*recipe.data.order, defaults.order),
                   .seed = static_cast<uint64_t>(*recipe.data.seed),
                   .eval_tokens = *recipe.data.eval_tokens,
+                  .eval_files = {},
                   .vocab = *recipe.model.vocab,
                   .seq = *recipe.model.seq};
   if (data.is_synthetic()) {
     data.sources.emplace_back();
+  }
+  if (recipe.data.eval.is_set) {
+    data.eval_files = Resolve(recipe, *recipe.data.eval);
+    const OpenedList opened = OpenList(EvalList(data), data.format);
+    data.eval_file_tokens = opened.is_whole() ? opened.num_ids : 0;
   }
   if (recipe.data.tokens.is_set) {
     data.sources.push_back({.name = "", .weight = "", .files = Resolve(recipe, *recipe.data.tokens)});

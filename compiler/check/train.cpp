@@ -10,10 +10,10 @@ auto CheckTrain(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const Located<int64_t>& eval_every = recipe.train.eval_every;
   if (eval_every.is_set && context.IsSound(eval_every, recipe.data.eval_tokens) && *eval_every > 0 &&
-      *recipe.data.eval_tokens == 0) {
+      *recipe.data.eval_tokens == 0 && !recipe.data.eval.is_set) {
     context.diags()
         .Build(eval_every.at, DiagnosticKind::KeyHasNoEffect, "eval_every",
-               "`eval_tokens` in [data] is 0, so there is nothing to evaluate")
+               "[data] has no `eval_tokens` and no `eval`, so there is nothing to evaluate")
         .Emit();
   }
   const Located<int64_t>& max_skipped = recipe.train.max_skipped;

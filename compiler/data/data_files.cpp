@@ -16,6 +16,24 @@ auto TargetRange(const TargetHead& head) -> VocabRange {
   return {.vocab = head.vocab, .vocab_name = fmt::format("the vocabulary of head {}", head.name), .none = 1};
 }
 
+auto EvalList(const DataSource& data) -> FileList {
+  return {.name = "",
+          .purpose = {.noun = "evaluation", .key = "data.eval"},
+          .range = TokenRange(data),
+          .paths = data.eval_files,
+          .is_eval = true};
+}
+
+auto CheckEvalTokens(const DataSource& data, int64_t num_ids) -> Status {
+  return num_ids == data.eval_file_tokens
+             ? Status(Success{})
+             : Fail(
+                   ExitCode::RecipeRejected,
+                   "the files of `data.eval` hold {} ids, and they held {} when the plan was made, which says how many "
+                   "samples an evaluation has; make the plan again",
+                   num_ids, data.eval_file_tokens);
+}
+
 auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<FileList> {
   std::vector<FileList> lists;
   if (data.is_synthetic()) {
@@ -31,6 +49,9 @@ auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<Fi
                      .range = TargetRange(head),
                      .paths = head.files,
                      .cut = TargetCut{.seq = data.seq, .eval_tokens = data.eval_tokens}});
+  }
+  if (!data.eval_files.empty()) {
+    lists.push_back(EvalList(data));
   }
   return lists;
 }
@@ -105,6 +126,10 @@ auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>> {
       return Fail(ExitCode::RecipeRejected, "{}", opened.faults.front());
     }
     if (!opened.is_whole()) {
+      continue;
+    }
+    if (lists[i].is_eval) {
+      RETURN_IF_ERROR(CheckEvalTokens(data, opened.num_ids));
       continue;
     }
     if (i >= data.sources.size()) {

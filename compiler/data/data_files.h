@@ -31,6 +31,8 @@ struct FileList {
   std::string place = {};
   /// Unset of tokens.
   std::optional<TargetCut> cut = {};
+  /// Files of data.eval: nothing of them is trained on.
+  bool is_eval = false;
 };
 
 /// Errors: ExitCode::RecipeRejected with a source that names no files, though its tokens are read.
@@ -38,13 +40,16 @@ auto CheckNamesFiles(const DataSource& data) -> Status;
 
 using HeadTable = IdVector<HeadId, TargetHead>;
 
-/// The lists of the sources, and after them those of the heads. Data that are made have none.
+/// The lists of the sources, after them those of the heads, and at last that of data.eval. Data that are made have
+/// none.
 auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<FileList>;
 
 /// How the files of a source, or of a head, are named by messages and keys.
 auto TokenPurpose(const TokenSource& source) -> FilePurpose;
 auto TokenRange(const DataSource& data) -> VocabRange;
 auto TargetPurpose() -> FilePurpose;
+/// Returns the list of data.eval.
+auto EvalList(const DataSource& data) -> FileList;
 auto TargetRange(const TargetHead& head) -> VocabRange;
 
 /// What was found of a list.
@@ -62,6 +67,9 @@ struct OpenedList {
 
 /// Each file is open for as long as it is looked at. Never fails: a list may lie on another machine.
 auto OpenList(const FileList& list, TokenFormat format) -> OpenedList;
+
+/// Checks that the files of data.eval hold what they held when the plan was made. Errors: ExitCode::RecipeRejected.
+auto CheckEvalTokens(const DataSource& data, int64_t num_ids) -> Status;
 
 /// That a head has a target for each token. Errors: ExitCode::RecipeRejected.
 auto CompareTargets(const std::string& head, int64_t num_targets, int64_t num_tokens) -> Status;

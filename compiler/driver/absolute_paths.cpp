@@ -13,6 +13,9 @@ auto MakePathsAbsolute(Plan& plan) -> void {
       make_absolute(file);
     }
   }
+  for (std::string& file : plan.data.eval_files) {
+    make_absolute(file);
+  }
   for (TargetHead& head : plan.heads) {
     for (std::string& file : head.files) {
       make_absolute(file);

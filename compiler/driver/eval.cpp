@@ -51,10 +51,10 @@ static auto Eval(EvalOptions options) -> Status {
   if (!plan) {
     return plan.error();
   }
-  if (plan->data.eval_tokens == 0) {
+  if (plan->data.eval_tokens == 0 && !plan->data.has_eval_files()) {
     return Fail(ExitCode::RecipeRejected,
                 "{} holds out no tokens (`eval_tokens` in [data] is 0), so there is nothing to evaluate\n"
-                "use --set data.eval_tokens=N",
+                "use --set data.eval_tokens=N, or --set 'data.eval=[\"FILE\"]'",
                 options.recipe.path);
   }
   // Nothing of an evaluation stays on disk, its plan included.

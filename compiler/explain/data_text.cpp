@@ -65,6 +65,14 @@ static auto MixtureTable(const MixtureUse& use) -> std::string {
   return text;
 }
 
+/// Returns a line on the files of data.eval; empty if the recipe names none.
+static auto EvalText(const DataSource& data) -> std::string {
+  return data.has_eval_files()
+             ? fmt::format("  evaluation: {} in files of their own, {}\n", Several(data.eval_file_tokens, "token"),
+                           Several((data.eval_file_tokens - 1) / data.seq, "sample"))
+             : "";
+}
+
 auto DataText(const Plan& plan, const MixtureUse& use) -> std::string {
   const std::string steps = Several(plan.run.steps, "step");
   const std::string samples = Several(SamplesPerStep(plan), "sample");
@@ -82,11 +90,12 @@ auto DataText(const Plan& plan, const MixtureUse& use) -> std::string {
     std::vector<std::string> row = FileCells(stream);
     row.insert(row.begin() + 2, WithCommas(stream.samples));
     table.Row(row);
-    return fmt::format("data: one stream, {} per step, in {}\n{}\n", samples, steps, table.Text());
+    return fmt::format("data: one stream, {} per step, in {}\n{}{}\n", samples, steps, table.Text(),
+                       EvalText(plan.data));
   }
-  return fmt::format("data: samples by weight, {} per step, in {}{}\n{}\n", WithCommas(SamplesPerStep(plan)), steps,
+  return fmt::format("data: samples by weight, {} per step, in {}{}\n{}{}\n", WithCommas(SamplesPerStep(plan)), steps,
                      use.is_exact ? "" : ", about",
-                     use.fault.empty() ? MixtureTable(use) : fmt::format("  {}\n", use.fault));
+                     use.fault.empty() ? MixtureTable(use) : fmt::format("  {}\n", use.fault), EvalText(plan.data));
 }
 
 }  // namespace shardc

@@ -313,13 +313,17 @@ auto PlanBuilder::Step() -> void {
 
 auto PlanBuilder::Eval() -> void {
   const int64_t replicas = plan_.mesh.size(AxesSharing(Shared::Samples));
-  const int64_t samples = (plan_.data.eval_tokens - 1) / sizes_.seq * static_cast<int64_t>(plan_.data.sources.size());
-  if (plan_.data.eval_tokens == 0 || samples == 0) {
+  const DataSource& data = plan_.data;
+  const int64_t eval_tokens = data.has_eval_files() ? data.eval_file_tokens : data.eval_tokens;
+  const int64_t sources = data.has_eval_files() ? 1 : std::ssize(data.sources);
+  const int64_t samples = (eval_tokens - 1) / sizes_.seq * sources;
+  if (eval_tokens == 0 || samples == 0) {
     return;
   }
   plan_.run.eval_batches = CeilDiv(samples, replicas * batch_.micro);
   Emitter emitter = EmitterFor(SectionKind::Eval);
-  const Origin held_out = OriginOf(recipe_.data.eval_tokens, "data.eval_tokens");
+  const Origin held_out = data.has_eval_files() ? OriginOf(recipe_.data.eval, "data.eval")
+                                                : OriginOf(recipe_.data.eval_tokens, "data.eval_tokens");
   emitter.set_origin(held_out);
 
   const auto zeros = [&](const char* name) {

@@ -21,6 +21,7 @@ auto VisitLine(T& data, Visitor&& visitor) -> void {
   visitor.Field("vocab", data.vocab);
   visitor.Field("seq", data.seq);
   visitor.Default("synthetic", data.synthetic, Synthetic::None);
+  visitor.Default("eval_file_tokens", data.eval_file_tokens, int64_t{0});
 }
 
 template <MaybeConst<TokenSource> T, class Visitor>

@@ -93,6 +93,9 @@ class JsonPrinter {
     for (const TokenSource& source : plan_.data.sources) {
       sources.push_back(Fields(source, {{"name", source.name}, {"files", source.files}}));
     }
+    if (!plan_.data.eval_files.empty()) {
+      root["data"]["eval_files"] = plan_.data.eval_files;
+    }
     root["run"] = Fields(plan_.run);
     if (plan_.seed.is_set()) {
       root["seed"] = Fields(plan_.seed);

@@ -143,6 +143,7 @@ auto Data() -> Json {
   AddLine<DataSource>(object);
   object.Add("sources",
              ArrayOf(LineOf<TokenSource>(Object{{"name", Type("string")}, {"files", ArrayOf(Type("string"))}})));
+  object.Add("eval_files", ArrayOf(Type("string")), false);
   return object.Make();
 }
 

@@ -181,6 +181,9 @@ auto Parser::ParseHeaderLine(std::string_view word) -> bool {
     }
     return in_.Take("file name", plan_.data.sources.back().files.emplace_back()) && in_.ExpectEnd();
   }
+  if (word == "eval_tokens") {
+    return in_.Take("file name", plan_.data.eval_files.emplace_back()) && in_.ExpectEnd();
+  }
   if (word == "run") {
     return Once(word) && in_.TakeItem(plan_.run);
   }

@@ -209,6 +209,9 @@ class Printer {
         out_ += fmt::format("{}tokens {}\n", is_named ? "  " : "", Quote(source.files[i]));
       }
     }
+    for (size_t i = 0; options_.paths && i < plan_.data.eval_files.size(); ++i) {
+      out_ += fmt::format("eval_tokens {}\n", Quote(plan_.data.eval_files[i]));
+    }
   }
 
   auto PrintPasses(std::string_view word, const std::vector<PassKind>& passes) -> void {

@@ -23,7 +23,7 @@ struct TokenSource {
 };
 
 /// The tokens. Sample i of a source is its tokens[i*seq ... i*seq+seq]; the last `eval_tokens` tokens of each are the
-/// eval split.
+/// eval split, or all tokens of the eval files.
 struct DataSource {
   std::vector<TokenSource> sources;
   /// llm.c's .bin (1 KiB header, u16 ids), headerless little-endian ids, or Megatron-LM's .bin beside an .idx.
@@ -33,10 +33,15 @@ struct DataSource {
   SampleOrder order = SampleOrder::Shuffled;
   uint64_t seed = 0;
   int64_t eval_tokens = 0;
+  /// As resolved against the recipe's folder; empty if the eval split is cut from the sources.
+  std::vector<std::string> eval_files;
+  /// Ids in the eval files.
+  int64_t eval_file_tokens = 0;
   int64_t vocab = 0;
   int64_t seq = 0;
 
   auto is_synthetic() const -> bool { return synthetic != Synthetic::None; }
+  auto has_eval_files() const -> bool { return eval_file_tokens > 0; }
   /// Do samples come from sources by weights?
   auto is_mixture() const -> bool { return !sources.empty() && !sources.front().name.empty(); }
   friend auto operator==(const DataSource&, const DataSource&) -> bool = default;

@@ -189,16 +189,17 @@ class SampleVerifier {
   }
 
   auto Eval(const Loads::Load& load, int64_t samples) -> void {
-    const auto sources = std::max<int64_t>(1, std::ssize(plan_.data.sources));
+    const DataSource& data = plan_.data;
+    const int64_t tokens = data.has_eval_files() ? data.eval_file_tokens : data.eval_tokens;
+    const auto sources = data.has_eval_files() ? 1 : std::max<int64_t>(1, std::ssize(data.sources));
     int64_t held_out = 0;
-    const bool fits =
-        !__builtin_mul_overflow((plan_.data.eval_tokens - 1) / plan_.data.seq, sources, &held_out) && held_out >= 1;
+    const bool fits = !__builtin_mul_overflow((tokens - 1) / data.seq, sources, &held_out) && held_out >= 1;
     // The last pass may read past the end, where there are no targets, but not begin there on every rank.
     if (!fits || samples < held_out || samples - samples / load.count >= held_out) {
       findings_.AddOp(SectionKind::Eval, load.index, "sample-count"_rule,
                       "the ranks read {} samples in {} passes; {} tokens are held out of each of {} sources, in {} "
                       "samples",
-                      samples, load.count, plan_.data.eval_tokens, sources, held_out);
+                      samples, load.count, tokens, sources, held_out);
     }
     if (load.samples.sample->step != 0) {
       findings_.AddOp(SectionKind::Eval, load.index, "sample-step"_rule, "evaluations read other samples by step: {}",

@@ -38,6 +38,13 @@ auto VerifySources(const Plan& plan, Findings& findings) -> void {
     return;
   }
   const DataSource& data = plan.data;
+  if (data.has_eval_files() && (data.eval_tokens > 0 || data.is_synthetic() || !plan.heads.empty())) {
+    findings.Add(
+        "source-eval"_rule,
+        "{} tokens to evaluate on have files of their own; {} tokens are held out of each source, {} heads have "
+        "targets from files, tokens are made: {}",
+        data.eval_file_tokens, data.eval_tokens, plan.heads.size(), ToText(data.synthetic));
+  }
   if (data.is_synthetic()) {
     const bool is_alone = data.sources.size() == 1 && data.sources.front() == TokenSource{} && plan.heads.empty();
     if (!is_alone) {

@@ -67,7 +67,7 @@ auto CompareDigests(Differences& data, const ManifestData& there, const Manifest
   for (size_t i = 0; i < std::min(there.digests.size(), here.digests.size()); ++i) {
     const std::string list = i < here.sources.size() ? "of source " + here.sources[i].name
                              : i == 0                ? "that `data.tokens` names"
-                                                     : "of targets";
+                                                     : "of targets or of `data.eval`";
     data.Compare(fmt::format("the digest of all bytes of the files {}", list), there.digests[i], here.digests[i]);
   }
 }
@@ -75,9 +75,13 @@ auto CompareDigests(Differences& data, const ManifestData& there, const Manifest
 auto CompareData(const ManifestData& there, const ManifestData& here) -> Differences {
   Differences data;
   if (there.sources.empty() && here.sources.empty()) {
-    data.Compare("what `data.tokens`, `data.targets` and `data.format` give", there.fingerprint, here.fingerprint);
+    data.Compare("what `data.tokens`, `data.targets`, `data.eval` and `data.format` give", there.fingerprint,
+                 here.fingerprint);
   } else {
     CompareSources(data, there, here);
+    if (data.empty()) {
+      data.Compare("what `data.eval` gives", there.fingerprint, here.fingerprint);
+    }
   }
   if (data.empty()) {
     CompareDigests(data, there, here);

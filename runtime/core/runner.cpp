@@ -309,7 +309,9 @@ auto RankRunner::LoadParameters(const std::string& checkpoint) -> Status {
 
 auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
   if (plan_.section(SectionKind::Eval).ops.empty()) {
-    return Fail(ExitCode::Usage, "nothing is held out to evaluate on: data.eval_tokens is {}", plan_.data.eval_tokens);
+    return Fail(ExitCode::Usage,
+                "nothing is held out to evaluate on: data.eval_tokens is {}, and data.eval names no files",
+                plan_.data.eval_tokens);
   }
   RETURN_IF_ERROR(LoadParameters(checkpoint));
   RETURN_IF_ERROR(RunSection(SectionKind::Eval));

@@ -31,6 +31,14 @@ auto TokenReader::Open(const DataSource& data, const Heads& heads, RunSize run)
     }
     reader->sources_.push_back(*std::move(stream));
   }
+  if (data.has_eval_files()) {
+    auto eval = IdStream::Open(EvalList(data), data.format);
+    if (!eval) {
+      return eval.error();
+    }
+    RETURN_IF_ERROR(CheckEvalTokens(data, (*eval)->num_ids()));
+    reader->eval_ = *std::move(eval);
+  }
   if (data.is_mixture()) {
     auto mixture = Mixture::Create(data, run.samples_per_step, run.steps);
     if (!mixture) {
@@ -67,6 +75,7 @@ auto TokenReader::num_train_samples() const -> int64_t {
 
 auto TokenReader::num_eval_samples() const -> int64_t {
   return synthetic_ ? synthetic_->num_eval_samples()
+         : eval_    ? (eval_->num_ids() - 1) / data_.seq
                     : SumOver(sources_, [](const SourceStream& source) { return source.num_eval_samples(); });
 }
 
@@ -89,6 +98,9 @@ auto TokenReader::Fingerprint() const -> std::string {
   }
   for (const HeadId id : heads_.ids()) {
     text += fmt::format("; targets of {}: {}", heads_[id].name, targets_[id]->Fingerprint());
+  }
+  if (eval_) {
+    text += fmt::format("; evaluation: {}", eval_->Fingerprint());
   }
   return text;
 }
@@ -114,13 +126,7 @@ auto TokenReader::CountRun() const -> ErrorOr<std::vector<SourceUse>> {
 auto TokenReader::PositionOf(Split split, int64_t index) -> ErrorOr<std::optional<SourcePosition>> {
   CHECK(index >= 0, "sample {}", index);
   if (split == Split::Eval) {
-    for (size_t s = 0; s < sources_.size(); ++s) {
-      if (index < sources_[s].num_eval_samples()) {
-        return std::optional(SourcePosition{s, sources_[s].BeginOfEval(index)});
-      }
-      index -= sources_[s].num_eval_samples();
-    }
-    return std::optional<SourcePosition>();
+    return PositionOfEval(index);
   }
   MixedSample sample{0, index};
   if (mixture_) {
@@ -130,7 +136,21 @@ auto TokenReader::PositionOf(Split split, int64_t index) -> ErrorOr<std::optiona
     }
     sample = *mixed;
   }
-  return std::optional(SourcePosition{sample.source, sources_[sample.source].BeginOfTrain(sample.index)});
+  SourceStream& source = sources_[sample.source];
+  return std::optional(SourcePosition{&source.tokens(), source.BeginOfTrain(sample.index)});
+}
+
+auto TokenReader::PositionOfEval(int64_t index) -> std::optional<SourcePosition> {
+  if (eval_) {
+    return index < num_eval_samples() ? std::optional(SourcePosition{eval_.get(), index * data_.seq}) : std::nullopt;
+  }
+  for (SourceStream& source : sources_) {
+    if (index < source.num_eval_samples()) {
+      return SourcePosition{&source.tokens(), source.BeginOfEval(index)};
+    }
+    index -= source.num_eval_samples();
+  }
+  return std::nullopt;
 }
 
 auto TokenReader::ReadIds(Split split, int64_t index) -> ErrorOr<bool> {
@@ -146,8 +166,7 @@ auto TokenReader::ReadIds(Split split, int64_t index) -> ErrorOr<bool> {
     return position.error();
   }
   if (position->has_value()) {
-    const auto [source, begin] = **position;
-    RETURN_IF_ERROR(sources_[source].tokens().Read(begin, data_.seq + 1, ids_.data()));
+    RETURN_IF_ERROR((*position)->ids->Read((*position)->begin, data_.seq + 1, ids_.data()));
   }
   return position->has_value();
 }

@@ -2,8 +2,8 @@
 // stream. Or samples that are made (synthetic.h).
 //
 // How a source is cut into samples is in source_stream.h, which source a train sample is from in mixture.h. The eval
-// split of a mixture is that of its sources, one after another. Targets are the next tokens, or what a head's files
-// have at their positions.
+// split of a mixture is that of its sources, one after another; or it has files of its own. Targets are the next
+// tokens, or what a head's files have at their positions.
 #pragma once
 
 #include <optional>
@@ -48,8 +48,8 @@ class TokenReader {
   auto num_train_samples() const -> int64_t;
   auto num_eval_samples() const -> int64_t;
 
-  /// The fingerprint of the tokens, and after it that of each head's targets; of a mixture, those of its sources. Goes
-  /// into checkpoints and must be the same at a restart.
+  /// The fingerprint of the tokens, and after it those of each head's targets and of data.eval; of a mixture, those of
+  /// its sources. Goes into checkpoints and must be the same at a restart.
   auto Fingerprint() const -> std::string;
   /// Of each source by itself.
   auto SourceFingerprints() const -> std::vector<std::string>;
@@ -74,7 +74,7 @@ class TokenReader {
  private:
   /// Where a sample lies.
   struct SourcePosition {
-    size_t source = 0;
+    IdStream* ids = nullptr;
     /// The first token of the sample.
     int64_t begin = 0;
   };
@@ -82,6 +82,7 @@ class TokenReader {
   explicit TokenReader(const DataSource& data) : data_(data) {}
   /// Nothing past the end of the eval split.
   auto PositionOf(Split split, int64_t index) -> ErrorOr<std::optional<SourcePosition>>;
+  auto PositionOfEval(int64_t index) -> std::optional<SourcePosition>;
 
   /// The ids of a sample, with the last target, in ids_. False past the end of the eval split.
   auto ReadIds(Split split, int64_t index) -> ErrorOr<bool>;
@@ -90,6 +91,8 @@ class TokenReader {
   RunSize run_;
   std::optional<SyntheticSamples> synthetic_;
   std::vector<SourceStream> sources_;
+  /// The files of data.eval; null if the eval split is cut from the sources.
+  std::unique_ptr<IdStream> eval_;
   std::optional<Mixture> mixture_;
   IdVector<HeadId, TargetHead> heads_;
   IdVector<HeadId, std::unique_ptr<IdStream>> targets_;

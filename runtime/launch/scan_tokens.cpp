@@ -63,6 +63,10 @@ static auto PlacedLists(const Plan& plan) -> std::vector<FileList> {
       lists[plan.data.sources.size() + static_cast<size_t>(load->head.index)].place = OriginText(plan, op.origin);
     }
   }
+  const std::vector<Op>& evaluation = plan.section(SectionKind::Eval).ops;
+  if (plan.data.has_eval_files() && !evaluation.empty()) {
+    lists.back().place = OriginText(plan, evaluation.front().origin);
+  }
   return lists;
 }
 

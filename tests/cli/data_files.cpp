@@ -62,7 +62,7 @@ TEST_F(DataFiles, PatternsAreListedInPlans) {
     WriteText(folder_ / name, BinText(40));
   }
   const std::string plan = folder_ / "made.plan";
-  // A file of that very name is no pattern.
+  // The first is the name of a file.
   const Finished made =
       Ask({"plan", recipe_, "--set", R"(data.tokens=["c[1].bin", "shards/*.bin"])", "--output", plan});
   ASSERT_EQ(made.exit_code, 0) << made.err;
@@ -73,6 +73,31 @@ TEST_F(DataFiles, PatternsAreListedInPlans) {
   const Finished none = Check({"--set", R"(data.tokens=["shards/*.txt"])"});
   EXPECT_EQ(none.exit_code, 3);
   EXPECT_THAT(none.err, HasSubstr("no file matches \"shards/*.txt\" [token-pattern-unmatched]"));
+}
+
+TEST_F(DataFiles, EvalFilesAreHereAndCounted) {
+  WriteText(tokens_, BinText(40));
+  WriteText(folder_ / "short.bin", BinText(8));
+  WriteText(folder_ / "valid.bin", BinText(17));
+  const auto plan = [&](const std::string& files) {
+    return Ask({"plan", recipe_, "--explain", "--set", fmt::format("data.eval=[{}]", files)});
+  };
+  EXPECT_THAT(plan("\"valid.bin\"").out, HasSubstr("  evaluation: 17 tokens in files of their own, 2 samples\n"));
+  EXPECT_THAT(plan("\"valid.bin\", \"short.bin\"").out, HasSubstr("evaluation: 25 tokens"));
+  struct Case {
+    std::string files;
+    std::string says;
+  };
+  for (const auto& [files, says] : std::vector<Case>{
+           {"\"none.bin\"", "none.bin is not here, and the plan says how many samples an evaluation has [eval-files]"},
+           {"\"short.bin\"",
+            "the files of `eval` hold 8 tokens, and one sample takes 9 (`model.seq` + 1) [eval-files]"},
+           {"\"sound.toml\"", "error: evaluation file "},
+       }) {
+    const Finished refused = plan(files);
+    EXPECT_EQ(refused.exit_code, 3) << files;
+    EXPECT_THAT(refused.err, HasSubstr(says));
+  }
 }
 
 TEST_F(DataFiles, AFileThatIsNotHereIsAWarningOfCheckAlone) {

@@ -53,6 +53,30 @@ TEST_F(TokenReaderTest, EvalSplitIsTheEnd) {
   EXPECT_EQ(Read(**reader, Split::Eval, 3), (Sample{{0, 0, 0, 0}, {-1, -1, -1, -1}}));
 }
 
+TEST_F(TokenReaderTest, EvalFilesAreTheEvalSplit) {
+  DataSource source = Source({Raw<uint8_t>(Count(40))});
+  const std::string without = (*TokenReader::Open(source))->Fingerprint();
+  source.eval_files = {folder_ / "a.eval", folder_ / "b.eval"};
+  source.eval_file_tokens = 13;
+  WriteText(source.eval_files[0], Raw<uint8_t>({100, 101, 102}));
+  WriteText(source.eval_files[1], Raw<uint8_t>({103, 104, 105, 106, 107, 108, 109, 110, 111, 112}));
+  const auto reader = TokenReader::Open(source);
+  ASSERT_TRUE(reader.ok()) << reader.error().message;
+  EXPECT_EQ((*reader)->num_train_samples(), 9);
+  EXPECT_EQ((*reader)->num_eval_samples(), 3);
+  EXPECT_EQ(Read(**reader, Split::Train, 8), (Sample{{32, 33, 34, 35}, {33, 34, 35, 36}}));
+  EXPECT_EQ(Read(**reader, Split::Eval, 0), (Sample{{100, 101, 102, 103}, {101, 102, 103, 104}}));
+  EXPECT_EQ(Read(**reader, Split::Eval, 2), (Sample{{108, 109, 110, 111}, {109, 110, 111, 112}}));
+  EXPECT_EQ(Read(**reader, Split::Eval, 3), (Sample{{0, 0, 0, 0}, {-1, -1, -1, -1}}));
+  EXPECT_TRUE((*reader)->Fingerprint().starts_with(without + "; evaluation: 2 files, 13 "));
+  source.eval_file_tokens = 14;
+  EXPECT_NE(ErrorOf(source).message.find("hold 13 ids, and they held 14 when the plan was made"), std::string::npos);
+  WriteText(source.eval_files[1], "");
+  source.eval_files[0] = folder_ / "none.eval";
+  EXPECT_NE(ErrorOf(source).message.find("none.eval: No such file or directory; `data.eval` is relative"),
+            std::string::npos);
+}
+
 TEST_F(TokenReaderTest, ShuffledEpochsHoldEverySampleOnce) {
   DataSource source = Source({Raw<uint8_t>(Count(201))});
   source.order = SampleOrder::Shuffled;

@@ -164,6 +164,7 @@ TEST(RecipeCases, EveryDiagnosticHasACase) {
       {"plan-rejected", "a case is a recipe; tests/cli/plan_files.cpp"},
       {"data-too-short", "a case has no token files; tests/cli/data_files.cpp"},
       {"token-file-invalid", "a case has no token files; tests/cli/data_files.cpp"},
+      {"token-pattern-unmatched", "a case has no token files; tests/cli/data_files.cpp"},
       {"token-id-invalid", "a case has no token files; tests/cli/data_files.cpp"},
       {"token-file-missing", "cases are checked without files; tests/cli/data_files.cpp"},
       {"recipe-too-large", "a case of 1 MiB; tests/recipe/guards.cpp"},

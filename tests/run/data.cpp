@@ -1,5 +1,5 @@
-// What a launch does with its token files before it trains, runs of plans from other folders, and runs on tokens that
-// are made.
+// What a launch does with its token files before it trains, runs of plans from other folders, runs on tokens that are
+// made, and runs that evaluate on files of their own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -201,6 +201,73 @@ TEST(Synthetic, RunsResumeExactlyAndReadTheSameSamplesOnOtherMeshes) {
     // Another seed has other samples, which a checkpoint does not continue with.
     EXPECT_EQ(training.Run("run", {"data.seed=5", "train.steps=20"}).status, 5);
   }
+}
+
+/// The tiny training, whose last 1,000 tokens, which it holds out, are in two files too.
+class EvalFiles : public testing::Test {
+ protected:
+  EvalFiles() {
+    std::filesystem::create_directory(training_ / "shards");
+    WriteRange("train.bin", 0, 39'000);
+    WriteRange("shards/a.bin", 39'000, 39'400);
+    WriteRange("shards/b.bin", 39'400, 40'000);
+  }
+  auto WriteRange(const std::string& name, int64_t begin, int64_t end) -> void {
+    WriteBin(training_ / name, {ids_.begin() + begin, ids_.begin() + end});
+  }
+
+  std::vector<uint16_t> ids_ = EasyTokens(40'000);
+  Training training_;
+  Sets sets_ = {R"(data.tokens=["train.bin"])", "data.eval_tokens=0", R"(data.eval=["shards/*.bin"])"};
+};
+
+TEST_F(EvalFiles, GiveHeldOutTokensLosses) {
+  const Outcome held_out = training_.Run("held_out");
+  ASSERT_EQ(held_out.status, 0) << held_out.err;
+  const Outcome own = training_.Run("run", sets_);
+  ASSERT_EQ(own.status, 0) << own.err;
+  const auto expected = ReadMetrics(training_ / "held_out").evals;
+  ASSERT_EQ(expected.size(), 2U);
+  EXPECT_EQ(ReadMetrics(training_ / "run").evals, expected);
+}
+
+TEST_F(EvalFiles, OtherFilesAreAnotherRun) {
+  sets_.emplace_back("train.steps=20");
+  ASSERT_EQ(training_.Run("run", sets_).status, 0);
+  WriteRange("shards/b.bin", 1'000, 1'600);
+  sets_.back() = "train.steps=21";
+  const Outcome outcome = training_.Run("run", sets_);
+  EXPECT_EQ(outcome.status, 5) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("`data.eval`"));
+}
+
+TEST_F(EvalFiles, BadIdNamesTheRecipesLine) {
+  ids_[39'500] = 300;
+  WriteRange("shards/b.bin", 39'400, 40'000);
+  const Outcome outcome = training_.Run("run", sets_);
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_THAT(outcome.err,
+              testing::ContainsRegex(
+                  "evaluation file .*shards/b.bin: id 300 at byte 1224 .*data.eval=.*\\[token-id-invalid\\]"));
+}
+
+TEST_F(EvalFiles, ServeAMixture) {
+  sets_.erase(sets_.begin());
+  sets_.emplace_back("train.steps=20");
+  std::string text = ReadText(training_ / "tiny.toml");
+  const std::string one = "tokens = [\"tokens.bin\"]\neval_tokens = 1000\n";
+  text.replace(text.find(one), one.size(),
+               "[[data.source]]\ntokens = [\"train*.bin\"]\nweight = 1\n"
+               "[[data.source]]\ntokens = [\"tokens.bin\"]\nweight = 2\n");
+  WriteText(training_ / "tiny.toml", text);
+  const Outcome first = training_.Run("run", sets_);
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(ReadMetrics(training_ / "run").evals.size(), 1U);
+  sets_.back() = "train.steps=21";
+  WriteRange("shards/b.bin", 1'000, 1'600);
+  const Outcome other = training_.Run("run", sets_);
+  EXPECT_EQ(other.status, 5) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("what `data.eval` gives is"));
 }
 
 }  // namespace
