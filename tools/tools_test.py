@@ -213,9 +213,9 @@ sys.exit(fails)
         program.chmod(0o755)
         environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": str(self.folder)}
         result = subprocess.run([sys.executable, ROOT / "tools" / "sample_text.py", "r.toml", "--tokenizer", self.folder / "model", "--prompt", "caf",
-                                 "--checkpoint", "run", "--seed", "4"], env=environment, capture_output=True, text=True)
+                                 "--checkpoint", "run", "--sample-seed", "4"], env=environment, capture_output=True, text=True)
         self.assertEqual(result.stdout, "café!\n")
-        self.assertEqual(result.stderr, "sample r.toml --prompt-ids 99,97,102 --checkpoint run --seed 4\n")
+        self.assertEqual(result.stderr, "sample r.toml --prompt-ids 99,97,102 --checkpoint run --sample-seed 4\n")
         self.assertEqual(result.returncode, 3)
 
 

@@ -109,7 +109,7 @@ class NewDirectory {
 
   Descriptor parent_;
   std::string name_;
-  /// Empty once nothing lies under it.
+  /// Name until Commit; empty after it.
   std::string temporary_;
   Descriptor directory_;
 };
@@ -296,7 +296,7 @@ class Exporter {
   CheckpointFiles files_;
   DType type_ = DType::F32;
   ExportResult result_;
-  /// A block as it is stored, in f32, and as it is written.
+  /// Blocks as they are stored, in f32, and as they are written.
   std::vector<std::byte> stored_;
   std::vector<float> widened_;
   std::vector<std::byte> written_;

@@ -12,9 +12,9 @@ namespace shardc {
 
 struct ExportRequest {
   std::string checkpoint;
-  /// Must not exist.
+  /// Path of the directory to make.
   std::string output;
-  /// F32, BF16 or F16. Default: that of all weights in the checkpoint.
+  /// Type of the weights: F32, BF16 or F16. Default: that of all weights in the checkpoint.
   std::optional<DType> type;
   /// Bytes of a file at most, but for one that holds a single tensor.
   int64_t max_file = 5'000'000'000;

@@ -46,8 +46,8 @@ constexpr int64_t MaxSafetensorsHeaderBytes = 100'000'000;
 /// sort by offset.
 auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader>;
 
-/// Returns length field and header for tensors that follow one another in this order; `data` of each is filled in. Padded
-/// with blanks to a multiple of 8 bytes. Errors: a name twice, or a header beyond the limit.
+/// Returns length field and header for tensors that follow one another in this order; `data` of each is filled in.
+/// Padded with blanks to a multiple of 8 bytes. Errors: a name twice, or a header beyond the limit.
 auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::map<std::string, std::string>& metadata)
     -> ErrorOr<std::string>;
 

@@ -15,7 +15,7 @@ namespace shardc {
 /// The files of a checkpoint, opened when they are needed.
 class CheckpointFiles {
  public:
-  /// `directory` and `manifest` outlive it.
+  /// Opens nothing yet. `directory` and `manifest` outlive it.
   CheckpointFiles(const Descriptor* directory, const Manifest* manifest)
       : directory_(*directory), manifest_(*manifest) {}
 

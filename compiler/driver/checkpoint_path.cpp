@@ -25,8 +25,7 @@ static auto NewestBelow(const std::string& path) -> std::string {
   return newest;
 }
 
-/// Checks before ranks start, each of which would find the same.
-static auto CheckManifest(const std::string& checkpoint) -> Status {
+auto CheckIsCheckpoint(const std::string& checkpoint) -> Status {
   const auto refused = [&](const Error& error) {
     return Fail(ExitCode::Checkpoint, "--checkpoint {} is no checkpoint: {}: {}", checkpoint, ManifestName,
                 error.message);
@@ -45,13 +44,11 @@ static auto CheckManifest(const std::string& checkpoint) -> Status {
   return manifest ? Status(Success{}) : refused(manifest.error());
 }
 
-auto FindCheckpoint(const std::string& path) -> ErrorOr<std::string> {
+auto CheckpointAt(const std::string& path) -> std::string {
   std::error_code unknown;
   const bool is_one = std::filesystem::exists(std::filesystem::path(path) / ManifestName, unknown);
   const std::string newest = is_one ? "" : NewestBelow(path);
-  const std::string checkpoint = newest.empty() ? path : newest;
-  RETURN_IF_ERROR(CheckManifest(checkpoint));
-  return checkpoint;
+  return newest.empty() ? path : newest;
 }
 
 auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string {

@@ -7,9 +7,12 @@
 
 namespace shardc {
 
-/// Returns the checkpoint that `path` names: itself, or the newest one if it is a run directory or a directory of
-/// checkpoints. Errors: Usage or Checkpoint, where it is none.
-auto FindCheckpoint(const std::string& path) -> ErrorOr<std::string>;
+/// Returns the checkpoint that `path` names: the newest one if it is a run directory or a directory of checkpoints,
+/// else itself.
+auto CheckpointAt(const std::string& path) -> std::string;
+
+/// Checks that it is one. Errors: Checkpoint, Environment.
+auto CheckIsCheckpoint(const std::string& checkpoint) -> Status;
 
 /// Returns the run directory that a checkpoint lies in, if that has a record of its seed; else an empty text.
 auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string;

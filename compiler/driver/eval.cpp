@@ -26,16 +26,14 @@ struct EvalOptions {
 }  // namespace
 
 static auto BecomeEvaluation(const std::string& plan_path, Device device, const EvalOptions& options) -> Status {
+  // Each rank would find the same.
+  RETURN_IF_ERROR(CheckIsCheckpoint(options.checkpoint));
   return BecomeRuntime({plan_path, "--eval", options.checkpoint, "--format", options.format}, device);
 }
 
 static auto Eval(EvalOptions options) -> Status {
   StartGuard(std::getenv, DefaultTimeout);
-  const auto checkpoint = FindCheckpoint(options.checkpoint);
-  if (!checkpoint) {
-    return checkpoint.error();
-  }
-  options.checkpoint = *checkpoint;
+  options.checkpoint = CheckpointAt(options.checkpoint);
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {
     RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));

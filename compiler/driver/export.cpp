@@ -25,15 +25,13 @@ struct ExportOptions {
 }  // namespace
 
 static auto Export(const ExportOptions& options) -> Status {
-  const auto checkpoint = FindCheckpoint(options.checkpoint);
-  if (!checkpoint) {
-    return checkpoint.error();
-  }
+  const std::string checkpoint = CheckpointAt(options.checkpoint);
+  RETURN_IF_ERROR(CheckIsCheckpoint(checkpoint));
   const auto max_file = ParseBudget(options.max_file);
   if (!max_file || max_file->machine != nullptr || max_file->bytes <= Bytes{}) {
     return Fail(ExitCode::Usage, "--max-file: `{}` is no amount of memory, such as 5GB", options.max_file);
   }
-  const auto done = ExportModel({.checkpoint = *checkpoint,
+  const auto done = ExportModel({.checkpoint = checkpoint,
                                  .output = options.output,
                                  .type = FromText<DType>(options.dtype),
                                  .max_file = max_file->bytes.value,
@@ -42,7 +40,7 @@ static auto Export(const ExportOptions& options) -> Status {
     return done.error();
   }
   std::printf("%s: %ld tensors of %s in %ld file%s, %s\n", options.output.c_str(), done->num_tensors,
-              checkpoint->c_str(), done->num_files, done->num_files == 1 ? "" : "s",
+              checkpoint.c_str(), done->num_files, done->num_files == 1 ? "" : "s",
               FormatMemory(Bytes{done->bytes}).c_str());
   return Success{};
 }

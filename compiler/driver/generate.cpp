@@ -91,10 +91,7 @@ static auto CompileFor(const Recipe& recipe, int64_t samples, const std::string&
 
 static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Arguments asked) -> Status {
   StartGuard(std::getenv, DefaultTimeout);
-  const auto checkpoint = FindCheckpoint(options.checkpoint);
-  if (!checkpoint) {
-    return checkpoint.error();
-  }
+  const std::string checkpoint = CheckpointAt(options.checkpoint);
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {
     return Fail(ExitCode::Usage, "{} is a plan, whose batch is what it is; name its recipe", options.recipe.path);
@@ -120,7 +117,8 @@ static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Ar
     return ids.error();
   }
   const int64_t samples = CeilDiv(std::ssize(*ids), *recipe->model.seq);
-  const auto plan = CompileFor(*recipe, asked.front() == "--logits" ? samples : 1, *checkpoint);
+  RETURN_IF_ERROR(CheckIsCheckpoint(checkpoint));
+  const auto plan = CompileFor(*recipe, asked.front() == "--logits" ? samples : 1, checkpoint);
   if (!plan) {
     return plan.error();
   }
@@ -130,7 +128,7 @@ static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Ar
   if (!plan_path || !ids_path) {
     return plan_path ? ids_path.error() : plan_path.error();
   }
-  Arguments arguments{*plan_path, "--eval", *checkpoint, "--ids", *ids_path};
+  Arguments arguments{*plan_path, "--eval", checkpoint, "--ids", *ids_path};
   arguments.insert(arguments.end(), asked.begin(), asked.end());
   return BecomeRuntime(arguments, plan->device);
 }
@@ -199,7 +197,7 @@ static auto Sample(const SampleOptions& options) -> Status {
   }
   const auto tokens_out = NumberIn<int64_t>("--tokens-out", options.tokens_out, 1, 1'000'000);
   const auto temperature = NumberIn<double>("--temperature", options.temperature, 0, 1000);
-  const auto seed = NumberIn<uint64_t>("--seed", options.seed, 0, UINT64_MAX);
+  const auto seed = NumberIn<uint64_t>("--sample-seed", options.seed, 0, UINT64_MAX);
   for (const Status& read : {tokens_out ? Status(Success{}) : Status(tokens_out.error()),
                              temperature ? Status(Success{}) : Status(temperature.error()),
                              seed ? Status(Success{}) : Status(seed.error())}) {
@@ -240,7 +238,7 @@ auto DeclareSample(CommandOptions& options) -> Action {
   options.Text("--tokens-out", values->tokens_out, "N", "ids to sample; default: 128");
   options.Text("--temperature", values->temperature, "T",
                "what logits are divided by; 0 takes the likeliest id; default: 1");
-  options.Text("--seed", values->seed, "S", "seed of the draws; default: 0");
+  options.Text("--sample-seed", values->seed, "S", "seed of the draws; default: 0");
   return [values] {
     const Status done = Sample(*values);
     return ExitCodeOf(done ? done : Status(TellLaunchOf(done.error())));

@@ -12,8 +12,8 @@ static auto RopeOfQ(const op::RopePair& op) -> op::Rope {
 }
 
 constinit const OpFacts op::RopePair::Facts{
-    // In pairs.
-    .launch = {{{.what = "elements of a position", .field = "q", .begin = 1, .end = 3, .of_block = 512}}},
+    // Pairs of q, and as many of k at most.
+    .launch = {{{.what = "elements of a position", .field = "q", .begin = 1, .end = 3, .of_block = 256}}},
     .threads = {.cut = WorkCut::Formula, .formula = [](const OpBody& body, const Plan& plan) {
                   return op::Rope::Facts.threads.formula(RopeOfQ(std::get<op::RopePair>(body)), plan);
                 }}};

@@ -28,7 +28,7 @@ auto Cost(const op::SwigluBackwardAgain& op, const Plan& plan) -> OpCost {
   return ElementwiseCost(op, plan, op.gate, 12);
 }
 
-/// y is computed before the gradients lie over what it is computed from, and lies over dy after they have read it.
+/// Emits y before the gradients lie over what it is computed from, and puts it over dy after they have read dy.
 auto Parts(const op::SwigluBackwardAgain& op, PartsContext& context) -> void {
   const ValueId y = context.New(op.y, TypeOf(context.plan(), op.y));
   context.Emit(op::Swiglu{.gate = op.gate, .up = op.up, .y = y}, Phase::Recompute);

@@ -37,7 +37,7 @@ auto AdditionOf(const Op& op) -> std::optional<Addition> {
   return Addition{accesses[0].value, accesses[1].value, accesses[2].value};
 }
 
-/// Where values and buffers are used in a list of ops.
+/// Knows where values and buffers are used in a list of ops.
 class Uses {
  public:
   Uses(const Plan& plan, const std::vector<Op>& ops) : plan_(plan) {
@@ -126,7 +126,7 @@ class SectionFuser {
     ops_[index].made_by = PassKind::Fuse;
   }
   auto Drop(size_t index) -> void { is_dropped_[index] = true; }
-  /// Returns the op before `index` that is still there, of the same phase; nothing if there is none.
+  /// Returns the op before `index` that is still there, of the same phase, if there is such an op.
   auto Before(size_t index) const -> std::optional<size_t> {
     return index > 0 && !is_dropped_[index - 1] && ops_[index - 1].phase == ops_[index].phase ? std::optional(index - 1)
                                                                                               : std::nullopt;

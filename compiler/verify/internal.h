@@ -20,7 +20,7 @@ namespace shardc {
 class Findings {
  public:
   explicit Findings(const Plan& plan) : plan_(plan), told_(plan) {}
-  /// Findings about the parts of a plan, which name the ops of the plan itself. Both outlive the findings.
+  /// Makes findings about the parts of a plan, which name the ops of the plan itself. Both outlive the findings.
   Findings(const PlanInParts& parts, const Plan& whole) : plan_(parts.plan), told_(whole), origins_(&parts.origins) {}
 
   template <class... Args>

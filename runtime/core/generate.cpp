@@ -185,7 +185,7 @@ auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
 }
 
 auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
-  /// What a rank has of one row.
+  /// A part of a row, as a rank has it.
   struct RowPiece {
     int64_t id = 0;
     int64_t column = 0;

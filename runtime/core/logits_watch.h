@@ -15,13 +15,13 @@ class LogitsPart {
   LogitsPart(const View& view, const Moment& moment, HostMemory* memory)
       : view_(view), moment_(moment), memory_(*memory) {}
 
-  /// Of the eval split.
+  /// Number of the sample in the eval split.
   int64_t first_sample = 0;
-  /// In the samples.
+  /// Number of the position in its sample.
   int64_t first_position = 0;
-  /// In the vocabulary.
+  /// Number of the id in the vocabulary.
   int64_t first_column = 0;
-  /// Without those past the vocabulary's end.
+  /// Number of ids, without those past the vocabulary's end.
   int64_t columns = 0;
 
   auto positions() const -> int64_t { return view_.shape[0]; }
@@ -38,7 +38,7 @@ class LogitsPart {
 
 class LogitsWatch {
  public:
-  /// `binder` outlives the watch.
+  /// Finds the losses of the evaluation. `binder` outlives the watch.
   explicit LogitsWatch(RankBinder* binder);
 
   /// Puts a look at the logits round the kernel of a loss of the evaluation. The watch outlives the kernel.

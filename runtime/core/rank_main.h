@@ -56,7 +56,7 @@ struct RankContext {
   std::vector<std::string> data_digests;
   /// Checkpoint to evaluate; empty: train.
   std::string eval_checkpoint;
-  /// What is asked of that checkpoint in the place of its loss.
+  /// Request about that checkpoint, in the place of its loss.
   std::optional<GenerateRequest> generate;
   /// The trace of some steps of a training; its path is empty if none was asked for.
   TraceRequest trace;

@@ -134,7 +134,7 @@ TEST(Answers, ARunDirectoryStandsForItsNewestCheckpoint) {
   }
   const std::string newest = folder / "run/checkpoints/step-00000022";
   for (const std::string& name : {folder / "run", folder / "run/checkpoints"}) {
-    EXPECT_THAT(ErrorOf({"eval", sound, "--checkpoint", name}),
+    EXPECT_THAT(ErrorOf({"eval", sound, "--set", "data.eval_tokens=64", "--checkpoint", name}),
                 StartsWith(fmt::format("error: --checkpoint {} is no checkpoint: manifest.json: ", newest)));
   }
 }

@@ -151,7 +151,7 @@ TEST(NewFrom, PlansFromHeadersAlone) {
     for (int i = 0; i < 3; ++i) {
       const Stopwatch watch;
       const Finished finished = RunNew({"plan", "--explain", folder / "r.toml", "--set", "mesh.dp=8", "--set",
-                                       "mesh.tp=8", "--set", "start.first=" + first});
+                                        "mesh.tp=8", "--set", "start.first=" + first});
       seconds.push_back(watch.Elapsed().value);
       EXPECT_EQ(finished.exit_code, 0) << finished.err;
     }

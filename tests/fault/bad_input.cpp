@@ -98,7 +98,8 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
       {{R"(data.tokens=["other.bin"])"},
        5,
        {"checkpoint " + newest,
-        "checkpoint of a run over other data: what `data.tokens`, `data.targets`, `data.eval` and `data.format` give is 1 file, "
+        "checkpoint of a run over other data: what `data.tokens`, `data.targets`, `data.eval` and `data.format` give "
+        "is 1 file, "
         "40000 tokens,",
         "there, 1 file, 5000 tokens,", "begin a new run with another `start.run_id` and `checkpoint.dir`"}},
       {{"data.seed=3"}, 5, {"data.seed is 0 there, 3 here"}},

@@ -44,6 +44,11 @@ const BoundedSize BoundedSizes[] = {
      [](int64_t n) {
        return std::vector{F32({8, 1, n}), F32({8, 2, 1}), F32({8, 1, n})};
      }},
+    {"rope_pair q=x0 k=x1 table=x2 rotated_q=x3 rotated_k=x4 head_dim=2", "elements of a position", 16776960,
+     [](int64_t n) {
+       const std::string q = F32({8, 1, n});
+       return std::vector{q, F32({8, 1, 2}), F32({8, 2, 1}), q, F32({8, 1, 2})};
+     }},
     {"rms_norm_backward dy=x0 x=x1 weight=x2 rstd=x3 dx=x4 dweight=x5", "columns", 2097120,
      [](int64_t n) {
        const std::string x = F32({8, 1, n});

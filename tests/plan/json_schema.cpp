@@ -44,7 +44,7 @@ TEST(PlanSchema, WhatIsNoPlanDoesNot) {
     return FaultOf(broken, schema, schema);
   };
   EXPECT_EQ(fault("/version", 1), "/version is not 2");
-  EXPECT_EQ(fault("/values/0/dtype", "f16"), "/values/0/dtype is none of the words");
+  EXPECT_EQ(fault("/values/0/dtype", "f8"), "/values/0/dtype is none of the words");
   EXPECT_EQ(fault("/values/0/shape/0", "8"), "/values/0/shape/0 is no integer");
   EXPECT_EQ(fault("/run/steeps", 3), "/run has no member steeps");
   EXPECT_EQ(fault("/sections/step/0/axis", "dp"), "/sections/step/0 fits none");

@@ -22,7 +22,7 @@ struct Weights {
   std::string bytes;
 };
 
-/// By name; of one safetensors file.
+/// Returns the tensors of one safetensors file by name.
 auto ReadWeights(const std::string& path) -> std::map<std::string, Weights> {
   const std::string text = ReadText(path);
   uint64_t length = 0;
@@ -55,7 +55,7 @@ auto ShortRun(const Sets& more = {}) -> Sets {
   return sets;
 }
 
-/// A run that begins from a model and keeps its weights: the rate is 0.
+/// Returns the sets of a run that begins from a model and keeps its weights: the rate is 0.
 auto KeepingRun(const std::string& model, const Sets& more) -> Sets {
   Sets sets = ShortRun({"train.steps=1", "optimizer.lr=0", "init.rule=[]", "start.run_id=second",
                         fmt::format("start.first={{ seed = \"{}\" }}", model)});

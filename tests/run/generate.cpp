@@ -59,7 +59,7 @@ class Generate : public testing::Test {
     training_ = nullptr;
   }
 
-  /// The held-out ids of the run.
+  /// Returns the held-out ids of the run.
   static auto Ids() -> std::vector<uint16_t> {
     const std::vector<uint16_t> all = EasyTokens(40'000);
     return {all.end() - HeldOut, all.end()};
@@ -147,7 +147,7 @@ TEST_F(Generate, ColdSamplesAreTheLikeliestIds) {
 
 TEST_F(Generate, SeedsDecideSamplesOnAnyMesh) {
   // Ids that lie too far back for the model drop out.
-  const std::vector<std::string> many{"--prompt-ids", "115", "--tokens-out", "100", "--seed"};
+  const std::vector<std::string> many{"--prompt-ids", "115", "--tokens-out", "100", "--sample-seed"};
   const auto with_seed = [&](const char* seed, const Sets& sets) {
     std::vector<std::string> arguments = many;
     arguments.emplace_back(seed);
@@ -164,7 +164,8 @@ TEST_F(Generate, DrawsFollowTheLogits) {
   double surprise = 0;
   double variance = 0;
   for (const char* seed : {"1", "2", "3"}) {
-    std::istringstream sampled(SampleOf({"--prompt-ids", "115", "--tokens-out", "31", "--seed", seed}, {"mesh.dp=1"}));
+    std::istringstream sampled(
+        SampleOf({"--prompt-ids", "115", "--tokens-out", "31", "--sample-seed", seed}, {"mesh.dp=1"}));
     std::vector<uint16_t> ids{115};
     for (uint16_t id = 0; sampled >> id;) {
       ids.push_back(id);

@@ -50,7 +50,7 @@ TEST_F(PublishedRun, SaysWhatItLoads) {
   // Long lines are wrapped.
   const std::string explained = std::regex_replace(planned.out, std::regex("\\n +"), " ");
   EXPECT_THAT(explained, AllOf(HasSubstr("LlamaForCausalLM of Hugging Face: 21 parameters"),
-                                 HasSubstr("(21 rounded from f16 to bf16)")))
+                               HasSubstr("(21 rounded from f16 to bf16)")))
       << planned.err;
 }
 
