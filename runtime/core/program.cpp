@@ -56,15 +56,15 @@ auto Program::BindOne(const Op& op, size_t index) -> BoundOp {
   binder_.set_stream(op.stream);
   const auto bind = [&]() -> Status {
     bound.call = BindOp(op.body, binder_);
+    if (execution_.wrap) {
+      bound.call = execution_.wrap(section_, index, std::move(bound.call));
+    }
     // The guard compares memory, and a check names an op, once the device has done the op.
     if (execution_.guard != nullptr || binder_.plan().run.device_checks) {
       bound.call = [call = std::move(bound.call), &device = binder_.device()](const Moment& moment) -> Status {
         RETURN_IF_ERROR(call(moment));
         return device.Finish();
       };
-    }
-    if (execution_.wrap) {
-      bound.call = execution_.wrap(section_, index, std::move(bound.call));
     }
     return Success{};
   };

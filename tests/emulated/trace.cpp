@@ -79,6 +79,25 @@ TEST(EmulatedTrace, HasTimesOfTheDevice) {
   EXPECT_LT(device.at(2), begins[3]);
 }
 
+TEST(EmulatedTrace, LeavesOutWaitsOfTheHost) {
+  UseEmulatedCuda();
+  const SmallTraining training;
+  const Plan plan = training.Compile(OnGpu({"run.device_checks=true"}));
+  const TrainedRun run = TrainInProcess(plan, training / "run", [&](RankContext& context) {
+    context.trace = {.path = training / "trace.json", .steps = {2, 2}};
+  });
+  ASSERT_EQ(run.code, ExitCode::Ok) << run.error;
+  int64_t num_ops = 0;
+  const json trace = json::parse(ReadText(training / "trace.json"));
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X" && event["tid"] < NumStreams) {
+      ++num_ops;
+      EXPECT_NEAR(event["dur"], 1, 0.01) << event;
+    }
+  }
+  EXPECT_GT(num_ops, 0);
+}
+
 TEST(EmulatedTrace, ChangesNoBit) {
   UseEmulatedCuda();
   const SmallTraining training;
