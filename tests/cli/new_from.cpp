@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "compiler/base/stopwatch.h"
@@ -66,10 +67,53 @@ TEST(NewFrom, WritesSizesOfConfig) {
 TEST(NewFrom, NamesThePreset) {
   const TemporaryFolder folder;
   PublishedFiles files = PublishedFiles::Make("llama", "BF16");
+  // The keys of published config.json that give sizes, beside some that do not.
+  const json llama2 = {{"architectures", {"LlamaForCausalLM"}}, {"intermediate_size", 11008}, {"rms_norm_eps", 1e-5},
+                       {"max_position_embeddings", 4096},       {"pad_token_id", 0},          {"pretraining_tp", 1}};
+  const json llama32 = {{"architectures", {"LlamaForCausalLM"}},
+                        {"hidden_size", 2048},
+                        {"head_dim", 64},
+                        {"intermediate_size", 8192},
+                        {"num_hidden_layers", 16},
+                        {"num_key_value_heads", 8},
+                        {"vocab_size", 128256},
+                        {"rms_norm_eps", 1e-5},
+                        {"rope_theta", 500000.0},
+                        {"rope_scaling",
+                         {{"factor", 32.0},
+                          {"low_freq_factor", 1.0},
+                          {"high_freq_factor", 4.0},
+                          {"original_max_position_embeddings", 8192},
+                          {"rope_type", "llama3"}}},
+                        {"tie_word_embeddings", true}};
+  const json qwen25 = {{"architectures", {"Qwen2ForCausalLM"}},
+                       {"hidden_size", 896},
+                       {"intermediate_size", 4864},
+                       {"num_attention_heads", 14},
+                       {"num_hidden_layers", 24},
+                       {"num_key_value_heads", 2},
+                       {"rope_theta", 1000000.0},
+                       {"use_mrope", false},
+                       {"sliding_window", 32768},
+                       {"tie_word_embeddings", true}};
+  const json qwen3 = {{"architectures", {"Qwen3ForCausalLM"}},
+                      {"num_hidden_layers", 36},
+                      {"num_key_value_heads", 8},
+                      {"intermediate_size", 12288},
+                      {"rope_theta", 1000000},
+                      {"attention_bias", false}};
+  for (const auto& [preset, config] : std::map<std::string, json>{{"llama2-7b", llama2},
+                                                                  {"llama3-70b", Llama70B()},
+                                                                  {"llama3.2-1b", llama32},
+                                                                  {"qwen2.5-0.5b", qwen25},
+                                                                  {"qwen3-8b", qwen3}}) {
+    files.config = config;
+    files.Write(folder / "model");
+    const std::string path = folder / (preset + ".toml");
+    ASSERT_EQ(RunNew({"new", path, "--from", folder / "model"}).exit_code, 0) << preset;
+    EXPECT_THAT(ReadText(path), AllOf(HasSubstr("preset = \"" + preset + "\"\n"), Not(HasSubstr("hidden ="))));
+  }
   files.config = Llama70B();
-  files.Write(folder / "model");
-  ASSERT_EQ(RunNew({"new", folder / "r.toml", "--from", folder / "model"}).exit_code, 0);
-  EXPECT_THAT(ReadText(folder / "r.toml"), AllOf(HasSubstr("preset = \"llama3-70b\"\n"), Not(HasSubstr("hidden ="))));
   files.config["rms_norm_eps"] = 1e-6;
   files.Write(folder / "model");
   ASSERT_EQ(RunNew({"new", folder / "s.toml", "--from", folder / "model"}).exit_code, 0);

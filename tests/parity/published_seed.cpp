@@ -115,7 +115,7 @@ TEST_F(PublishedSeed, RulesReadItsTensors) {
   const PublishedFiles files = PublishedFiles::Make("llama", "F16");
   files.Write(folder_ / "model", 3);
   Sets sets{R"(start.first={ seed = "model", missing = ["lm_head.weight"] })",
-            R"(init.rule=[{ match = "lm_head.weight", value = "2 * seed('lm_head.weight')" }])"};
+            R"toml(init.rule=[{ match = "lm_head.weight", value = "2 * seed('lm_head.weight')" }])toml"};
   NamedNumbers expected = Expected(files, false);
   for (auto& number : expected["lm_head.weight"]) {
     number *= 2;
