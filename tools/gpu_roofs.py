@@ -5,8 +5,8 @@ import pathlib
 import re
 import statistics
 
-from gpu_bench import Bench, Deadline, Failure, Result, Training, judged
-from gpu_training import LLAMA_1B, LLAMA_124M, operations
+from gpu_bench import MIB, Bench, Deadline, Failure, Result, Training, judged
+from gpu_training import LLAMA_1B, LLAMA_124M, QUICKSTART, operations
 
 # Steps of a trace: both ends are included.
 TRACED = (5, 6)
@@ -106,9 +106,22 @@ def roofs(name: str, settings: list[str]):
     return row
 
 
+def graphs(bench: Bench, limit_s: float):
+    """Steps whose launches are graphs: what they gain, the bits, and the memory of the card that they take."""
+    for name, settings in (("quickstart", [*QUICKSTART, "run.device=cuda", "precision.compute=bf16"]), ("llama_124m", [*LLAMA_124M, "batch.global=16"])):
+        model = Model(bench, f"graphs-{name}", settings, limit_s / 2)
+        plain, graph, again = model.train("plain"), model.train("graphs", "--graphs"), model.train("again")
+        without = (plain.step_ms(), again.step_ms())
+        yield Result("graphs", f"step of {name}", "figure", f"{graph.step_ms():.3f} ms; {without[0]:.3f} before and {without[1]:.3f} after it without: "
+                     f"{graph.step_ms() / statistics.mean(without):.3f}; the card has {(graph.card_bytes - plain.card_bytes) / MIB:.1f} MiB more in use")
+        is_same = graph.losses()[:20] == plain.losses()[:20]
+        yield judged("graphs", f"losses of {name}", is_same, "equal to the bit" if is_same else "differ")
+
+
 # name, limit in seconds, function; what tells most comes first.
 ROWS = [
     ("roofs_1b", 150, roofs("roofs_1b", LLAMA_1B)),
     ("roofs_8b_slice", 120, roofs("roofs_8b_slice", ["tests/gpu/llama_8b_slice.toml"])),
+    ("graphs", 60, graphs),
     ("roofs_124m", 90, roofs("roofs_124m", [*LLAMA_124M, "batch.global=16"])),
 ]

@@ -32,6 +32,7 @@ struct RunOptions {
   std::string trace_steps;
   /// As it was given: "true" without a value; empty: it was not.
   std::string tune;
+  bool graphs = false;
 };
 
 /// How the runtime is called, for a plan for `device`.
@@ -190,6 +191,9 @@ static auto CallFor(const RunOptions& options, const std::optional<LaunchPlace>&
   auto call = named.is_plan ? CallForPlan(options, *named.text) : CallForRecipe(options, named.text, place);
   if (call) {
     call->arguments.insert(call->arguments.end(), trace->begin(), trace->end());
+    if (options.graphs) {
+      call->arguments.emplace_back("--graphs");
+    }
     if (!options.tune.empty()) {
       call->arguments.push_back("--tune=" + options.tune);
     }
@@ -236,6 +240,9 @@ auto DeclareRun(CommandOptions& options) -> Action {
   options.FlagOrText("--tune", values->tune,
                      "measure on a GPU, before the first step, which algorithms multiply matrices fastest; "
                      "--tune=FILE: take those in the gemm.json of a run, and give its bits again");
+  options.Flag("--graphs", values->graphs,
+               "launch the kernels of a step on a GPU as graphs, which are made in the second step; for steps of a few "
+               "milliseconds, in which launches take most of the time");
   return [values] { return ExitCodeOf(Run(*values)); };
 }
 

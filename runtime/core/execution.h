@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime/device/guard.h"
+#include "runtime/device/launch_graphs.h"
 #include "runtime/kernels/kernel.h"
 
 namespace shardc {
@@ -13,6 +14,8 @@ namespace shardc {
 struct Execution {
   /// Told of every op and release.
   Guard* guard = nullptr;
+  /// Repeats the launches of a step, from its second run on; null if ops launch one by one.
+  LaunchGraphs* graphs = nullptr;
   /// SectionStart::order of each section. Looked at when a section begins.
   std::optional<uint64_t> order;
   /// Put round the kernel of the op at an index of a section, when it is bound.

@@ -1,11 +1,14 @@
 #include "runtime/core/program.h"
 
+#include <algorithm>
+
 #include "compiler/ops/op_facts.h"
 #include "compiler/plan/loops.h"
 #include "compiler/plan/op_place.h"
 #include "compiler/plan/text.h"
 #include "runtime/control/rank_control.h"
 #include "runtime/core/exceptions.h"
+#include "runtime/kernels/host/host.h"
 
 namespace shardc {
 
@@ -36,6 +39,37 @@ Program::Program(SectionKind section, RankBinder& binder, const Execution& execu
     ops_.push_back(std::move(bound));
   }
   SetCheckContext("");
+  // What is put round kernels has to be called in each step.
+  if (execution.graphs != nullptr && !execution.wrap && execution.guard == nullptr && section == SectionKind::Step) {
+    FindGraphs();
+  }
+}
+
+/// Returns true if an op has a kernel of the host, whatever the device is.
+static auto WorksOnHost(const OpBody& body) -> bool {
+  return VisitBody(body, []<class Body>(const Body&) { return host::HasKernel<Body>; });
+}
+
+/// Returns true if the launches of an op follow from the plan alone, on a device with memory of its own.
+static auto LaunchesAlike(const Op& op) -> bool {
+  const bool names_scalars =
+      std::ranges::any_of(FactsOf(op).scalars, [](const ScalarFact& fact) { return !fact.field.empty(); });
+  return op.stream == Stream::Compute && op.when.always() && !names_scalars && !WorksOnHost(op.body);
+}
+
+auto Program::FindGraphs() -> void {
+  for (size_t begin = 0; begin < ops_.size(); ++begin) {
+    size_t end = begin;
+    // Only the first of them may wait for other streams, and only the last may be waited for.
+    while (end < ops_.size() && ops_[end].control == Control::Call && LaunchesAlike(*ops_[end].op) &&
+           (end == begin || (ops_[end].op->waits.empty() && !ops_[end - 1].op->signals.valid()))) {
+      ++end;
+    }
+    if (end > begin + 1) {
+      ops_[begin].graph_end = end;
+      begin = end - 1;
+    }
+  }
 }
 
 auto Program::BindOne(const Op& op, size_t index) -> BoundOp {
@@ -85,6 +119,7 @@ auto Program::Run(int64_t step) -> Status {
       device.BeginSection({.section = section_, .step = step, .order = execution_.order}, binder_.host_scalars()));
   RETURN_IF_ERROR(EnqueueAll({.step = step, .repeat = 0}));
   RETURN_IF_ERROR(device.EndSection(binder_.host_scalars()));
+  has_run_ = true;
   binder_.CountRun(section_);
   if (execution_.guard != nullptr) {
     if (Status status = execution_.guard->EndSection(); !status) {
@@ -97,6 +132,11 @@ auto Program::Run(int64_t step) -> Status {
 
 auto Program::EnqueueAll(Moment moment) -> Status {
   for (size_t i = 0; i < ops_.size(); ++i) {
+    if (has_run_ && ops_[i].graph_end != 0) {
+      RETURN_IF_ERROR(EnqueueGraph(i, moment));
+      i = ops_[i].graph_end - 1;
+      continue;
+    }
     RETURN_IF_ERROR(RunOp(i, moment));
     if (ops_[i].control != Control::RepeatEnd) {
       continue;
@@ -113,14 +153,47 @@ auto Program::EnqueueAll(Moment moment) -> Status {
 
 auto Program::RunOp(size_t at, const Moment& moment) -> Status {
   const BoundOp& bound = ops_[at];
+  RETURN_IF_ERROR(WaitBefore(bound, moment));
+  if (bound.control == Control::Call || bound.control == Control::Release) {
+    RETURN_IF_ERROR(bound.queue->Enqueue(*this, at, moment));
+  }
+  return SignalAfter(bound, moment);
+}
+
+auto Program::EnqueueGraph(size_t begin, const Moment& moment) -> Status {
+  BoundOp& first = ops_[begin];
+  const BoundOp& last = ops_[first.graph_end - 1];
+  const auto pass = static_cast<size_t>(moment.repeat);
+  first.graphs.resize(std::max(first.graphs.size(), pass + 1));
+  std::optional<size_t>& graph = first.graphs[pass];
+  if (!graph) {
+    RETURN_IF_ERROR(execution_.graphs->BeginRecording());
+    for (size_t i = begin; i < first.graph_end; ++i) {
+      RETURN_IF_ERROR(ops_[i].queue->Enqueue(*this, i, moment));
+    }
+    const auto recorded = execution_.graphs->EndRecording();
+    if (!recorded) {
+      return Context(first, moment.step, recorded.error());
+    }
+    graph = *recorded;
+  }
+  RETURN_IF_ERROR(WaitBefore(first, moment));
+  if (const Status launched = execution_.graphs->Launch(*graph, *this, first.graph_end - 1); !launched) {
+    return Context(first, moment.step, launched.error());
+  }
+  return SignalAfter(last, moment);
+}
+
+auto Program::WaitBefore(const BoundOp& bound, const Moment& moment) -> Status {
   for (const EventId event : bound.op->waits) {
     if (const Status waits = bound.queue->Wait(event); !waits) {
       return Context(bound, moment.step, waits.error());
     }
   }
-  if (bound.control == Control::Call || bound.control == Control::Release) {
-    RETURN_IF_ERROR(bound.queue->Enqueue(*this, at, moment));
-  }
+  return Success{};
+}
+
+auto Program::SignalAfter(const BoundOp& bound, const Moment& moment) -> Status {
   if (bound.op->signals.valid()) {
     if (const Status signals = bound.queue->Signal(bound.op->signals); !signals) {
       return Context(bound, moment.step, signals.error());

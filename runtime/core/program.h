@@ -1,6 +1,7 @@
 // A section as bound calls: made once at load. A run enqueues each op on the queue of its stream: wait, call, signal.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,23 @@ class Program final : private Turns {
     /// In guard mode.
     BufferId released;
     OpTouches touches;
+    /// Index after the ops whose launches are repeated together with this one's; 0 if it is not the first of such ops.
+    size_t graph_end = 0;
+    /// By pass of the loop round it.
+    std::vector<std::optional<size_t>> graphs;
   };
   auto BindOne(const Op& op, size_t index) -> BoundOp;
+  /// Finds consecutive ops whose launches are the same in each step.
+  auto FindGraphs() -> void;
+  /// Enqueues the ops of a graph, which is recorded first if that has not been done.
+  auto EnqueueGraph(size_t begin, const Moment& moment) -> Status;
   /// Enqueues all ops in the order of the list, loops unrolled.
   auto EnqueueAll(Moment moment) -> Status;
   /// Enqueues one op, which its stream has reached in the list.
   auto RunOp(size_t at, const Moment& moment) -> Status;
+  /// Enqueues the waits of an op, and its signal.
+  auto WaitBefore(const BoundOp& bound, const Moment& moment) -> Status;
+  auto SignalAfter(const BoundOp& bound, const Moment& moment) -> Status;
   /// Runs the op when its turn has come.
   auto RunTurn(size_t at, const Moment& moment) -> Status override;
   auto NameOfTurn(size_t at) const -> std::string override;
@@ -53,6 +65,8 @@ class Program final : private Turns {
   RankBinder& binder_;
   const Execution& execution_;
   std::vector<BoundOp> ops_;
+  /// True once the section has run, so that libraries have loaded what they launch.
+  bool has_run_ = false;
 };
 
 }  // namespace shardc

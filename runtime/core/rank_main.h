@@ -61,6 +61,8 @@ struct RankContext {
   /// The trace of some steps of a training; its path is empty if none was asked for.
   TraceRequest trace;
   TuneRequest tune;
+  /// Repeat the launches of a step as graphs of the device.
+  bool graphs = false;
   /// Bind every op, run none.
   bool dry = false;
   /// Results as JSON.

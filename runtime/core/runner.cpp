@@ -16,6 +16,7 @@
 #include "runtime/core/compare_replicas.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/core/exceptions.h"
+#include "runtime/device/family.h"
 
 namespace shardc {
 
@@ -125,6 +126,14 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
       }
       runner->schedules_.emplace_back(id, StepEvaluator(std::move(parsed.value), plan.run.steps));
     }
+  }
+  if (context.graphs) {
+    const bool is_by_op = plan.run.guard || plan.run.device_checks || runner->trace_ != nullptr;
+    note(is_by_op ? "warning: --graphs: kernels launch one by one, as ops are waited for or traced" : "");
+    const auto make = PartsOf(FactsOf(plan.device).family).make_launch_graphs;
+    CHECK(make != nullptr, "graphs of a device that has none");
+    runner->graphs_ = is_by_op ? nullptr : make(*context.device);
+    runner->execution_.graphs = runner->graphs_.get();
   }
   runner->services_.algorithms = runner->records_.algorithms();
   for (int i = 0; i < NumSections; ++i) {

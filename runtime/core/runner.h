@@ -118,6 +118,8 @@ class RankRunner {
   /// In guard mode.
   std::unique_ptr<Guard> guard_;
   Execution execution_;
+  /// Graphs of the launches of a step; null if ops launch one by one.
+  std::unique_ptr<LaunchGraphs> graphs_;
   ScalarTable scalars_;
   IdVector<ParameterId, Drawn> drawn_;
   /// After a first start: what was drawn, and the manifest of the seed where parameters were loaded.

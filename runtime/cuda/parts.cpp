@@ -3,6 +3,7 @@
 #include "runtime/comm/cuda/cuda_engine.h"
 #include "runtime/comm/cuda/nccl_library.h"
 #include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/cuda_graphs.h"
 #include "runtime/device/cuda/versions.h"
 #include "runtime/device/family.h"
 #include "runtime/kernels/cuda/bind.h"
@@ -41,6 +42,7 @@ auto UseCuda() -> void {
       .are_finite = [](ValueId value, Binder& binder) { return cuda::AreFinite(value, binder, binder); },
       .digests = [](auto parts, Binder& binder) { return cuda::DigestsOf(parts, binder, binder); },
       .make_product_bench = cuda::MakeProductBench,
+      .make_launch_graphs = MakeCudaGraphs,
       .versions = Versions};
   SetParts(DeviceFamily::Cuda, &Parts);
 }

@@ -18,6 +18,7 @@ namespace shardc {
 class Binder;
 class Engine;
 class HostMember;
+class LaunchGraphs;
 class NcclApi;
 class NcclGroups;
 class ProductBench;
@@ -54,6 +55,8 @@ struct FamilyParts {
   /// lost.
   auto(*make_product_bench)(Binder& binder, const std::function<bool(const std::string& product)>& wants)
       -> ErrorOr<std::unique_ptr<ProductBench>> = nullptr;
+  /// Makes what records and repeats launches on a device.
+  auto(*make_launch_graphs)(RankDevice& device) -> std::unique_ptr<LaunchGraphs> = nullptr;
   /// Returns what the bits of results depend on beside the plan, by name: the card, and the versions of its driver and
   /// of the libraries. Called by a rank that has its device.
   auto(*versions)() -> std::map<std::string, std::string> = nullptr;

@@ -74,13 +74,12 @@ static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status
   return options.trace.path.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace.path, inputs);
 }
 
-/// Checks that products are measured for a GPU alone, whose library has several algorithms for them.
-static auto CheckTune(const Plan& plan, const TuneRequest& tune) -> Status {
-  return !tune.is_set() || FactsOf(plan.device).family == DeviceFamily::Cuda
+/// Checks that what only GPUs have is asked of a plan for GPUs.
+static auto CheckForGpu(const Plan& plan, const LaunchOptions& options) -> Status {
+  const std::string_view option = options.tune.is_set() ? "--tune" : options.graphs ? "--graphs" : "";
+  return option.empty() || FactsOf(plan.device).family == DeviceFamily::Cuda
              ? Status(Success{})
-             : Fail(ExitCode::Usage,
-                    "--tune chooses how the library of a GPU multiplies matrices, and run.device is \"{}\"; leave it "
-                    "out",
+             : Fail(ExitCode::Usage, "{} is for runs on GPUs, and run.device is \"{}\"; leave it out", option,
                     ToText(plan.device));
 }
 
@@ -98,8 +97,8 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   if (const Status traced = plan ? CheckTrace(*plan, options) : Status(Success{}); !traced) {
     plan = traced.error();
   }
-  if (const Status tuned = plan ? CheckTune(*plan, options.tune) : Status(Success{}); !tuned) {
-    plan = tuned.error();
+  if (const Status fits = plan ? CheckForGpu(*plan, options) : Status(Success{}); !fits) {
+    plan = fits.error();
   }
   if (const Status device = plan ? ResolveDevice(*plan) : Status(Success{}); !device) {
     plan = device.error();
@@ -231,6 +230,7 @@ auto RunCommand(int argc, char** argv) -> int {
   CLI::Option* const tune_option = app.add_flag(
       "--tune", tune, "Measure the algorithms of products on a GPU; with --tune=FILE, take those of a run's gemm.json");
   tune_option->excludes(eval_option);
+  app.add_flag("--graphs", options.graphs, "Repeat the launches of a step on a GPU as graphs, from the second step on");
   app.add_flag("--dry", options.dry, "Bind every op, but run none");
   // From `shardc run`.
   constexpr const char* Hidden = "";

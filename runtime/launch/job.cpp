@@ -344,6 +344,7 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .generate = options.generate,
                         .trace = options.trace,
                         .tune = options.tune,
+                        .graphs = options.graphs,
                         .dry = options.dry,
                         .json = options.json,
                         .begun = options.begun,

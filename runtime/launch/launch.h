@@ -36,6 +36,7 @@ struct LaunchOptions {
   bool refused_is_told = false;
   TraceRequest trace;
   TuneRequest tune;
+  bool graphs = false;
   bool dry = false;
   bool json = false;
   /// The hosts are played by one machine: a rank has the number there that it has in the mesh.

@@ -53,6 +53,7 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options, const Launch
           {"--trace", options.trace.path},
           {"--trace-steps", fmt::format("{}..{}", options.trace.steps.first, options.trace.steps.last)},
           {"--tune", options.tune.measures ? "by measurement" : options.tune.file},
+          {"--graphs", options.graphs ? "given" : ""},
           {"--timeout", fmt::format("{:g}", options.timeout.value)}};
 }
 

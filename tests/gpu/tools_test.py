@@ -51,7 +51,7 @@ if begun:
     print(f"run: resumed from {checkpoints[-1].parent} at step {begun}")
 print("  0.50 s to allocate and bind, 0.25 s to", "load" if begun else "initialise, of which 0.20 s to load kernels", ", 7 elements drawn")
 kinds = {"resumed": begun > 0, "guard": "run.guard" in sets, "gpu": sets.get("run.device") == "cuda", "lag": "lag" in arguments,
-         "named": any(word.startswith("--tune=") for word in arguments),
+         "named": any(word.startswith("--tune=") for word in arguments), "graphs": "--graphs" in arguments,
          "threads": "as-threads" in arguments, "nccl": comm in ("nccl", "nccl-flat"), "ring": is_ring, "again": folder.name.endswith("again"),
          "on": begun > 0 and comm == "shm", "two": sets.get("mesh.dp") == "2" and "as-threads" in arguments and "lag" not in arguments}
 factor = 1 + sum(how.get(kind, 0) for kind, applies in kinds.items() if applies)
@@ -388,6 +388,17 @@ class GpuToolsTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertTrue((self.folder / "out/roofs.json").is_file() and (self.folder / "out/roofs.md").is_file())
         self.assertIn("the row doctor has to run before", run(*command, "roofs_1b", CUDA_LIBRARIES="/nowhere").stdout)
+
+    def test_graphs(self):
+        for how, outcome in (({}, "pass | equal to the bit"), ({"graphs": 1e-15}, "FAIL | differ")):
+            self.pretend([9.0 - 0.1 * step for step in range(20)], [], **how)
+            result = run(sys.executable, TOOLS / "gpu_test.py", "--folder", self.folder, "--out", self.folder / "out", "--roofs", "--only", "graphs",
+                         CUDA_LIBRARIES="/nowhere")
+            self.assertIn("| graphs | step of quickstart | figure | 10.000 ms; 10.000 before and 10.000 after it without: 1.000; the card has 0.0 MiB more",
+                          result.stdout)
+            for name in ("quickstart", "llama_124m"):
+                self.assertIn(f"| graphs | losses of {name} | {outcome} |", result.stdout)
+            self.assertEqual(result.returncode, 2 if how else 0, result.stdout)
 
     def test_several_gpus(self):
         falls = [9.0 - 0.1 * step for step in range(20)]

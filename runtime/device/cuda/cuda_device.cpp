@@ -311,12 +311,27 @@ auto CudaDevice::CudaQueue::Lag() -> Status {
 }
 
 auto CudaDevice::CudaQueue::Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status {
+  if (device_.is_recording_) {
+    // A lag or a mark would be repeated with the launches.
+    return turns.RunTurn(index, moment);
+  }
+  return EnqueueNamed(turns, index, [&] { return turns.RunTurn(index, moment); });
+}
+
+auto CudaDevice::CudaQueue::EnqueueNamed(const Turns& turns, size_t index, const std::function<Status()>& enqueue)
+    -> Status {
   DeviceProgress& progress = device_.progress_;
   progress.BeginTurn(turns, index);
   RETURN_IF_ERROR(Lag());
-  RETURN_IF_ERROR(Judged(turns.RunTurn(index, moment)));
+  RETURN_IF_ERROR(Judged(enqueue()));
   return Judged(progress.EndTurn(
       [this](size_t slot) { return CudaStatus(cudaEventRecord(device_.marks_[slot], stream), "recording an event"); }));
+}
+
+auto CudaDevice::EnqueueOnCompute(const Turns& turns, size_t last,
+                                  const std::function<Status(cudaStream_t stream)>& enqueue) -> Status {
+  CudaQueue& compute = queues_[static_cast<size_t>(Stream::Compute)];
+  return compute.EnqueueNamed(turns, last, [&] { return enqueue(compute.stream); });
 }
 
 auto CudaDevice::CudaQueue::Wait(EventId event) -> Status {

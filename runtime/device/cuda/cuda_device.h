@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -45,6 +46,12 @@ class CudaDevice final : public RankDevice {
   auto MeasureMemory() const -> std::optional<DeviceMemory> override;
   auto pci_address() const -> std::string override;
 
+  /// Says that turns on the compute queue are recorded, and do not run.
+  auto set_recording(bool is_recording) -> void { is_recording_ = is_recording; }
+  /// Enqueues something on the compute stream. `last`: the turn that messages name for it.
+  auto EnqueueOnCompute(const Turns& turns, size_t last, const std::function<Status(cudaStream_t stream)>& enqueue)
+      -> Status;
+
   auto plan() const -> const Plan& { return plan_; }
   /// Returns the number of the GPU, of those that the process sees.
   auto number() const -> int { return number_; }
@@ -62,6 +69,7 @@ class CudaDevice final : public RankDevice {
    public:
     explicit CudaQueue(CudaDevice* device) : device_(*device) {}
     auto Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status override;
+    auto EnqueueNamed(const Turns& turns, size_t index, const std::function<Status()>& enqueue) -> Status;
     auto Wait(EventId event) -> Status override;
     auto Signal(EventId event) -> Status override;
     auto Read(const std::byte* from, int64_t bytes, HostScratch& scratch) -> ErrorOr<const std::byte*> override;
@@ -124,6 +132,7 @@ class CudaDevice final : public RankDevice {
   std::vector<uint32_t> signalled_in_;
   std::vector<CudaQueue> queues_;
   CudaClock clock_{&progress_, [this](Stream stream) { return queues_[static_cast<size_t>(stream)].stream; }};
+  bool is_recording_ = false;
   /// Draws how long streams lag; nothing if they do not.
   std::optional<std::mt19937_64> lags_;
 };

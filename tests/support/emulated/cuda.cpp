@@ -19,6 +19,7 @@
 #include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
 #include "runtime/device/family.h"
+#include "runtime/device/launch_graphs.h"
 #include "runtime/kernels/cuda/digest.h"
 #include "runtime/kernels/cuda/finite.h"
 #include "runtime/kernels/cuda/fold.h"
@@ -200,10 +201,23 @@ class EmulatedDevice final : public RankDevice {
     return handles;
   }
 
+  /// A turn that is repeated as it was at the first time.
+  struct RecordedTurn {
+    Turns* turns = nullptr;
+    size_t index = 0;
+    Moment moment;
+  };
+  /// Takes the turns that are enqueued; null if they run.
+  std::vector<RecordedTurn>* recording = nullptr;
+
   class EmulatedQueue final : public Queue {
    public:
     explicit EmulatedQueue(EmulatedDevice* device) : device_(*device) {}
     auto Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status override {
+      if (device_.recording != nullptr) {
+        device_.recording->push_back({&turns, index, moment});
+        return Success{};
+      }
       return inner->Enqueue(turns, index, moment);
     }
     auto Wait(EventId event) -> Status override { return inner->Wait(event); }
@@ -243,6 +257,43 @@ class EmulatedDevice final : public RankDevice {
   /// Kernels keep the addresses of words.
   std::deque<BadIds> bad_ids_;
   std::array<uint64_t, NumLeftWords> words_{};
+};
+
+auto EmulatedGraphLog() -> GraphLog& {
+  static GraphLog log;
+  return log;
+}
+
+/// Repeats turns in the place of launches.
+class EmulatedGraphs final : public LaunchGraphs {
+ public:
+  explicit EmulatedGraphs(EmulatedDevice* device) : device_(*device) {}
+  auto BeginRecording() -> Status override {
+    device_.recording = &graphs_.emplace_back();
+    return Success{};
+  }
+  auto EndRecording() -> ErrorOr<size_t> override {
+    device_.recording = nullptr;
+    ++EmulatedGraphLog().recorded;
+    return graphs_.size() - 1;
+  }
+  auto Launch(size_t graph, const Turns& turns, size_t last) -> Status override {
+    CHECK(!turns.NameOfTurn(last).empty() && graphs_[graph].back().index == last, "another turn is the last one");
+    for (const EmulatedDevice::RecordedTurn& turn : graphs_[graph]) {
+      ++EmulatedGraphLog().turns;
+      const std::string name = turn.turns->NameOfTurn(turn.index);
+      {
+        const std::lock_guard lock(EmulatedGraphLog().mutex);
+        EmulatedGraphLog().ops.insert(name.substr(name.rfind(' ') + 1));
+      }
+      RETURN_IF_ERROR(device_.queue(Stream::Compute).Enqueue(*turn.turns, turn.index, turn.moment));
+    }
+    return Success{};
+  }
+
+ private:
+  EmulatedDevice& device_;
+  std::deque<std::vector<EmulatedDevice::RecordedTurn>> graphs_;
 };
 
 static auto DeviceOf(Queue& queue) -> EmulatedDevice& {
@@ -422,6 +473,11 @@ auto UseEmulatedCuda() -> void {
                                            return cuda::DigestsOf(parts, binder, of_device);
                                          },
                                      .make_product_bench = MakeEmulatedBench,
+                                     .make_launch_graphs =
+                                         [](RankDevice& device) {
+                                           return std::unique_ptr<LaunchGraphs>(
+                                               std::make_unique<EmulatedGraphs>(&static_cast<EmulatedDevice&>(device)));
+                                         },
                                      .versions = [] { return EmulatedVersions(); }};
   SetParts(DeviceFamily::Cuda, &Parts);
 }

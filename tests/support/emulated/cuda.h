@@ -3,8 +3,12 @@
 // memory of the host: kernels, and copies by queues, find theirs elsewhere, so any other access ends the process.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,5 +29,15 @@ auto EmulatedMemory() -> std::optional<DeviceMemory>&;
 
 /// Returns the products that benches of the family have from now on; none at first.
 auto EmulatedProducts() -> std::vector<TimedProduct>&;
+
+/// Counts of what graphs did in ranks that are threads.
+struct GraphLog {
+  std::atomic<int64_t> recorded = 0;
+  std::atomic<int64_t> turns = 0;
+  std::mutex mutex;
+  /// Mnemonics of the ops that were repeated.
+  std::set<std::string> ops;
+};
+auto EmulatedGraphLog() -> GraphLog&;
 
 }  // namespace shardc
