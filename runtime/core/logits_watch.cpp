@@ -15,8 +15,8 @@ LogitsWatch::LogitsWatch(RankBinder* binder) : binder_(*binder) {
   const Plan& plan = binder_.plan();
   const std::vector<Op>& ops = plan.section(SectionKind::Eval).ops;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (const auto* load = ops[i].As<op::LoadTokens>()) {
-      load_ = load;
+    if (const auto load = SampleLoadOf(ops[i]); load && load->tokens.valid()) {
+      first_sample_ = load->sample;
     }
     if (const auto loss = LossOf(ops[i]); loss && (!loss->head.valid() || plan.heads[loss->head].is_own)) {
       chunks_.emplace(i, std::ssize(chunks_));
@@ -38,7 +38,7 @@ auto LogitsWatch::Wrap(SectionKind section, size_t index, Kernel kernel) -> Kern
   const int64_t first_column = axes == nullptr ? 0 : plan.mesh.IndexIn(*axes, binder_.rank()) * columns;
   return [=, this, memory = HostMemory(binder_), kernel = std::move(kernel)](const Moment& moment) mutable -> Status {
     LogitsPart part(view, moment, &memory);
-    part.first_sample = load_->sample.Evaluate({coordinates, moment.repeat, moment.step});
+    part.first_sample = first_sample_->Evaluate({coordinates, moment.repeat, moment.step});
     part.first_position = chunk->second * view.shape[0];
     part.first_column = first_column;
     part.columns = std::clamp(plan.data.vocab - first_column, int64_t{0}, columns);

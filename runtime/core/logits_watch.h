@@ -48,7 +48,8 @@ class LogitsWatch {
 
  private:
   RankBinder& binder_;
-  const op::LoadTokens* load_ = nullptr;
+  /// Number of the sample that a microbatch begins with.
+  const RankExpr* first_sample_ = nullptr;
   /// By the index of its op: the number of a chunk of the loss of the model's own head.
   std::map<size_t, int64_t> chunks_;
 };
