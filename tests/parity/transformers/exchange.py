@@ -1,0 +1,137 @@
+"""Exchanges models with huggingface/transformers in both directions: what shardc exports, transformers opens, and the other way round.
+
+    tools/dev parity-transformers
+
+Out: a few steps of training, `shardc export`, AutoModelForCausalLM. In: save_pretrained of a model with random weights, a run that begins
+from it and keeps them. Both ways `shardc logits` on four meshes is compared with transformers' logits, and 64 ids of `shardc sample
+--temperature 0` with its greedy ones, all in fp32. Prints a row per model, direction and mesh. Fails if a key is missing or unexpected,
+a logit differs by more than 1e-4, or an id differs.
+"""
+
+import array
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SCRATCH = ROOT / ".deps" / "parity-transformers"
+VENV = ROOT / ".deps" / "bench-venv"
+
+LOGIT_TOLERANCE = 1e-4
+SEQ, VOCAB, NEW_IDS = 96, 256, 64
+PROMPT = [11, 48, 85, 122]
+MODELS = {
+    "llama": [],
+    "llama, tied": ["model.tied=true"],
+    "llama, llama3 rope": ["model.rope_frequency=llama3_rope(8, 1, 4, 32)"],
+    "llama, linear rope": ["model.rope_frequency=linear_rope(2)"],
+    "qwen2": ["model.family=qwen2"],
+    "qwen3": ["model.family=qwen3", "model.head_dim=24"],
+}
+MESHES = {"one rank": [], "dp 2": ["mesh.dp=2"], "tp 2": ["mesh.tp=2"], "dp 2 x tp 2": ["mesh.dp=2", "mesh.tp=2"]}
+RECIPE = f"""[model]
+family = "llama"
+layers = 2
+hidden = 32
+heads = 4
+kv_heads = 2
+ffn = 64
+vocab = {VOCAB}
+seq = {SEQ}
+
+[[init.rule]]
+match = "*"
+value = "if num_dims == 1 then normal(1, 0.1) else normal(0, 0.15)"
+
+[optimizer]
+lr = 1e-2
+
+[data]
+synthetic = "zipf"
+
+[batch]
+global = 4
+
+[train]
+steps = 5
+
+[run]
+threads = 1
+"""
+
+
+def shardc(*arguments) -> str:
+    done = subprocess.run([ROOT / "build" / "shardc", *arguments], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"shardc {' '.join(map(str, arguments))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def settings(sets: list[str]) -> list[str]:
+    return [word for text in sets for word in ("--set", text)]
+
+
+def compare(name: str, direction: str, model, run: pathlib.Path, sets: list[str]) -> bool:
+    """Returns whether transformers' model and the checkpoint of a run say the same on all meshes."""
+    import torch
+    from safetensors.torch import load_file
+
+    ids = [(37 * i + 11) % VOCAB for i in range(2 * SEQ + 10)]
+    header = array.array("i", [20240520, 1, len(ids)] + [0] * 253)
+    (SCRATCH / "ids.bin").write_bytes(header.tobytes() + array.array("H", ids).tobytes())
+    with torch.no_grad():
+        expected = torch.cat([model(torch.tensor([ids[begin:begin + SEQ]])).logits[0] for begin in range(0, len(ids), SEQ)])
+        greedy = model.generate(torch.tensor([PROMPT]), attention_mask=torch.ones(1, len(PROMPT)), do_sample=False, max_new_tokens=NEW_IDS,
+                                pad_token_id=0, eos_token_id=None)[0, len(PROMPT):].tolist()
+    is_same = True
+    for mesh, of_mesh in MESHES.items():
+        asked = ["--checkpoint", run, *settings([*sets, *of_mesh])]
+        shardc("logits", SCRATCH / "exchange.toml", "--tokens", SCRATCH / "ids.bin", "-o", SCRATCH / "logits.safetensors", *asked)
+        difference = (load_file(SCRATCH / "logits.safetensors")["logits"] - expected).abs().max().item()
+        sampled = shardc("sample", SCRATCH / "exchange.toml", "--prompt-ids", ",".join(map(str, PROMPT)), "--tokens-out", str(NEW_IDS),
+                         "--temperature", "0", *asked)
+        equal = sum(a == b for a, b in zip(map(int, sampled.split()), greedy, strict=True))
+        print(f"| {name} | {direction} | {mesh} | {difference:.1e} | {equal} of {NEW_IDS} |", flush=True)
+        is_same = is_same and difference <= LOGIT_TOLERANCE and equal == NEW_IDS
+    return is_same
+
+
+def main():
+    if pathlib.Path(sys.prefix) != VENV:
+        sys.exit(subprocess.run([VENV / "bin" / "python", *sys.argv]).returncode)
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    (SCRATCH / "exchange.toml").write_text(RECIPE)
+    run, model_dir = SCRATCH / "exchange", SCRATCH / "model"
+    is_same = True
+    print("| model | direction | mesh | logits differ by | greedy ids that are equal |")
+    print("|---|---|---|---|---|")
+    for name, sets in MODELS.items():
+        for folder in (run, model_dir):
+            shutil.rmtree(folder, ignore_errors=True)
+        shardc("run", SCRATCH / "exchange.toml", "--run-dir", run, *settings([*sets, "mesh.dp=2"]))
+        shardc("export", run, "-o", model_dir)
+        model, told = transformers.AutoModelForCausalLM.from_pretrained(model_dir, output_loading_info=True, dtype=torch.float32)
+        if told["missing_keys"] or told["unexpected_keys"] or told["mismatched_keys"]:
+            sys.exit(f"{name}: transformers finds keys missing, unexpected or of another shape: {told}")
+        is_same = compare(name, "out", model, run, sets) and is_same
+
+        torch.manual_seed(1)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+        model.save_pretrained(SCRATCH / "saved", max_shard_size="40KB")
+        shutil.rmtree(run)
+        begins = [*sets, "init.rule=[]", f'start.first={{ seed = "{SCRATCH / "saved"}" }}', "optimizer.lr=0", "train.steps=1"]
+        shardc("run", SCRATCH / "exchange.toml", "--run-dir", run, *settings([*begins, "mesh.tp=2"]))
+        is_same = compare(name, "in", model, run, sets) and is_same
+        shutil.rmtree(SCRATCH / "saved")
+    if not is_same:
+        sys.exit(f"a logit differs by more than {LOGIT_TOLERANCE:.0e}, or an id differs")
+
+
+main()
