@@ -105,7 +105,7 @@ class DeviceClock {
  public:
   virtual ~DeviceClock() = default;
 
-  /// Begins anew, without marks. Requires: all queues are empty.
+  /// Begins again, without marks. Requires: all queues are empty.
   virtual auto Start() -> Status = 0;
   /// Leaves the next mark in the queue of a stream.
   virtual auto Leave(Stream stream) -> Status = 0;

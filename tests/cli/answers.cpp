@@ -134,7 +134,10 @@ TEST(Answers, ARunDirectoryStandsForItsNewestCheckpoint) {
   }
   const std::string newest = folder / "run/checkpoints/step-00000022";
   for (const std::string& name : {folder / "run", folder / "run/checkpoints"}) {
-    EXPECT_THAT(ErrorOf({"eval", sound, "--set", "data.eval_tokens=64", "--checkpoint", name}),
+    const Finished finished =
+        RunProgram(Shardc(), {"eval", sound, "--set", "data.eval_tokens=64", "--checkpoint", name});
+    EXPECT_EQ(finished.exit_code, 5);
+    EXPECT_THAT(finished.err,
                 StartsWith(fmt::format("error: --checkpoint {} is no checkpoint: manifest.json: ", newest)));
   }
 }
