@@ -47,7 +47,7 @@ TEST_F(DataDigests, MissingOnesAreNotCompared) {
   EXPECT_THAT(Says({"aa"}, {"cc"}), HasSubstr("run over other data: the digest of all bytes of the files that "
                                               "`data.tokens` names is aa there, cc here; put it back"));
   EXPECT_THAT(Says({"aa", "bb"}, {"aa", "cc"}),
-              HasSubstr("the digest of all bytes of the files of targets is bb there, cc here"));
+              HasSubstr("the digest of all bytes of the files of targets or of `data.eval` is bb there, cc here"));
 }
 
 TEST_F(DataDigests, MixturesNameTheirSource) {

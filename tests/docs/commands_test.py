@@ -76,7 +76,7 @@ class CommandsTest(unittest.TestCase):
                 for command, shown in commands(block):
                     count += 1
                     code = re.search(r"# exit code (\d+)$", command)
-                    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, env=environment, text=True,
+                    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, env=environment, text=True, errors="replace",
                                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
                     told = f"{page.name}: {command}\nprinted:\n{done.stdout}"
                     self.assertEqual(done.returncode, int(code[1]) if code else 0, told)
