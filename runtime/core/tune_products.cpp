@@ -130,6 +130,14 @@ static auto RecordOfFile(const std::string& path, const ProductRecord& known) ->
   return record;
 }
 
+/// Broadcasts from rank 0 that it measures on, or has ended: measuring may take longer than a rank waits. Collective.
+static auto MeasuresOn(RankControl& control, bool& measures) -> Status {
+  std::byte word{measures};
+  RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), &word, sizeof(word)));
+  measures = word != std::byte{0};
+  return Success{};
+}
+
 /// Returns `known` with the products that it has no times of, measured on the device.
 static auto MeasureUnknown(const RankContext& context, RankBinder& binder, ProductRecord known)
     -> ErrorOr<ProductRecord> {
@@ -142,6 +150,8 @@ static auto MeasureUnknown(const RankContext& context, RankBinder& binder, Produ
   }
   const std::vector<BenchProduct>& products = (*bench)->products();
   const auto measured = MeasureProducts(**bench, {}, [&]() -> Status {
+    bool measures = true;
+    RETURN_IF_ERROR(MeasuresOn(*context.control, measures));
     return context.control->StopIsRequested() ? Status(Fail(ExitCode::Preempted, "stopped while it measured products"))
                                               : Status(Success{});
   });
@@ -182,6 +192,10 @@ auto TuneProducts(const RankContext& context, RankBinder& binder, const ProductR
     const std::string& file = context.tune.file;
     chosen = file.empty() ? MeasureUnknown(context, binder, known) : RecordOfFile(file, known);
   }
+  bool measures = context.rank != 0;
+  do {
+    RETURN_IF_ERROR(MeasuresOn(*context.control, measures));
+  } while (measures);
   RETURN_IF_ERROR(FollowRankZero(*context.control, chosen ? Status(Success{}) : chosen.error()));
   const auto text = TextOfRankZero(*context.control, chosen ? TextOf(*chosen) : "");
   if (!text) {

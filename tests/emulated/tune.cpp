@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/launch/launch.h"
 #include "tests/emulated/feature.h"
 #include "tests/support/emulated/cuda.h"
 
@@ -75,6 +76,22 @@ TEST(EmulatedTune, NamedFileIsTakenOrRefused) {
   const TrainedRun none = TrainTuned(plan, training / "none", {.measures = false, .file = training / "none.json"});
   EXPECT_EQ(none.code, ExitCode::Usage);
   EXPECT_THAT(none.error, HasSubstr("none.json: "));
+}
+
+TEST(EmulatedTune, MeasurementMayOutlastTimeout) {
+  const TunedFamily family;
+  for (TimedProduct& product : EmulatedProducts()) {
+    product.lasts = std::chrono::milliseconds(150);
+  }
+  const SmallTraining training;
+  const Plan plan = training.Compile(OnGpu({"mesh.dp=2"}));
+  const auto code = LaunchThreads(plan, {.timeout = Seconds{2}}, [](RankContext& context) -> ErrorOr<ExitCode> {
+    context.tune.measures = true;
+    const auto runner = RankRunner::Create(context);
+    return runner ? ErrorOr<ExitCode>(ExitCode::Ok) : runner.error();
+  });
+  ASSERT_TRUE(code.ok());
+  EXPECT_EQ(*code, ExitCode::Ok);
 }
 
 TEST(EmulatedTune, OtherAlgorithmsAtResumeAreSaid) {

@@ -1,8 +1,10 @@
 // A bench of products that takes the times that a test names.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/device/product_bench.h"
@@ -13,6 +15,8 @@ struct TimedProduct {
   BenchProduct product;
   /// The time by each algorithm.
   std::vector<Seconds> times;
+  /// The time that a measurement lasts, whatever it says.
+  std::chrono::milliseconds lasts{0};
 };
 
 class ProductDouble final : public ProductBench {
@@ -32,6 +36,7 @@ class ProductDouble final : public ProductBench {
   auto products() const -> const std::vector<BenchProduct>& override { return products_; }
   auto Time(size_t product, size_t algorithm, int64_t repeats) -> ErrorOr<Seconds> override {
     calls.push_back({product, algorithm, repeats});
+    std::this_thread::sleep_for(timed_[product].lasts);
     const Seconds time = timed_[product].times[algorithm];
     return factor ? time * factor(calls.size()) : time;
   }
