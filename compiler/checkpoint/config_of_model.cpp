@@ -52,7 +52,7 @@ auto ConfigOfModel(const std::map<std::string, std::string>& model, std::string_
   }
   for (const published::OnlyRow& only : published::OnlyRows) {
     const auto values = ordered_json::parse(only.values);
-    // What the class does by itself needs no key.
+    // The class does its default without a key.
     if (only.architecture == row->name && std::ranges::find(values, ordered_json::parse(only.absent)) == values.end()) {
       config[only.key] = values[0];
     }

@@ -39,7 +39,7 @@ auto SeedContentsFromRecord(std::string text) -> ErrorOr<SeedContents> {
   SeedContents contents{*std::move(manifest), std::move(text), ""};
   contents.digest = DigestInManifest(contents.text);
   if (contents.manifest.published) {
-    // What a start noted of its reading is not of the seed.
+    // A start's notes of its reading are no part of the seed.
     Manifest unread = contents.manifest;
     unread.published->digest_read.clear();
     contents.digest = DigestInManifest(ToText(unread));

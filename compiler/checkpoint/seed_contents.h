@@ -1,4 +1,4 @@
-// What a seed holds and where, whoever wrote it: names, shapes, types and the files of its tensors, as a manifest. A
+// The contents of a seed, whoever wrote it: names, shapes, types and the files of its tensors, as a manifest. A
 // checkpoint of a run has one; that of a model of Hugging Face is made of its headers. Where the bytes of a piece lie
 // in a file says the file's header in both cases.
 #pragma once

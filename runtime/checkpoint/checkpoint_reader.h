@@ -94,7 +94,7 @@ class CheckpointReader {
   std::string manifest_text_;
   /// By which the plan knows a seed.
   std::string digest_;
-  /// What was read of each tensor of a published model, in the order in which it was.
+  /// Digests of the bytes that were read of each tensor of a published model, in the order of reading.
   std::map<std::string, Digest, std::less<>> read_;
   int64_t bytes_read_ = 0;
   Descriptor directory_;

@@ -39,7 +39,7 @@ Program::Program(SectionKind section, RankBinder& binder, const Execution& execu
     ops_.push_back(std::move(bound));
   }
   SetCheckContext("");
-  // What is put round kernels has to be called in each step.
+  // A wrapper of kernels has to be called in each step.
   if (execution.graphs != nullptr && !execution.wrap && execution.guard == nullptr && section == SectionKind::Step) {
     FindGraphs();
   }

@@ -101,7 +101,7 @@ auto RunRecords::CompareVersions() const -> std::string {
   const auto before = VersionsOfAttempt(folder, saves->last->attempt);
   auto now = WithDigest();
   if (!before.contains(ProductRecordName)) {
-    // Of a launch that kept no digest.
+    // That launch kept no digest.
     now.erase(ProductRecordName);
   }
   const std::string differences = before.empty() ? "" : VersionsDiffer(before, now);

@@ -92,7 +92,7 @@ auto MeasureProducts(ProductBench& bench, const TuneLimits& limits, const std::f
       }
       candidate.times.push_back(*measured);
     }
-    // What comes after what, and when in a round, is another thing in the next one.
+    // The next round has another order, so that each candidate comes after others, early and late.
     std::ranges::reverse(candidates);
   }
   std::vector<std::vector<Seconds>> medians;

@@ -1,4 +1,4 @@
-// What connects the GPUs of this host, as the driver says.
+// Links between the GPUs of this host, as the driver tells them.
 #pragma once
 
 #include <cstdint>
