@@ -34,7 +34,7 @@ static auto RopeScaling(std::string_view formula) -> ErrorOr<ordered_json> {
               "linear_rope(...) and llama3_rope(...) with numbers");
 }
 
-auto ConfigOfModel(const std::map<std::string, std::string>& model, std::string_view dtype) -> ErrorOr<std::string> {
+auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype) -> ErrorOr<std::string> {
   const auto row =
       std::ranges::find(published::ClassRows, std::string_view(model.at("family")), &published::ClassRow::family);
   if (row == published::ClassRows.end()) {
@@ -66,8 +66,10 @@ auto ConfigOfModel(const std::map<std::string, std::string>& model, std::string_
     }
     config["rope_scaling"] = *std::move(scaling);
   }
-  config["dtype"] = dtype;
-  config["torch_dtype"] = dtype;
+  const auto type = std::ranges::find(published::TypeRows, dtype, &published::TypeRow::dtype);
+  CHECK(type != published::TypeRows.end(), "weights in {}", ToText(dtype));
+  config["dtype"] = type->word;
+  config["torch_dtype"] = type->word;
   return config.dump(2) + "\n";
 }
 

@@ -5,6 +5,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace shardc {
 
 // (Aligned to 64 bytes by its type.)
@@ -34,6 +37,18 @@ auto DigestText(uint64_t low, uint64_t high) -> std::string { return fmt::format
 auto DigestOf(std::string_view text) -> std::string {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
   return DigestText(hash.low64, hash.high64);
+}
+
+auto DigestOf(const Descriptor& file, int64_t bytes) -> ErrorOr<std::string> {
+  constexpr int64_t ChunkBytes = int64_t{1} << 20;
+  std::vector<std::byte> chunk(static_cast<size_t>(std::min(ChunkBytes, bytes)));
+  Digest digest;
+  for (int64_t offset = 0; offset < bytes; offset += ChunkBytes) {
+    const int64_t size = std::min(ChunkBytes, bytes - offset);
+    RETURN_IF_ERROR(ReadAll(file, chunk.data(), size, offset));
+    digest.Update(chunk.data(), size);
+  }
+  return digest.Text();
 }
 
 auto IsDigest(std::string_view text) -> bool {

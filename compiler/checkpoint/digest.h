@@ -8,6 +8,9 @@
 #include <string_view>
 #include <utility>
 
+#include "compiler/base/error_or.h"
+#include "compiler/base/fs.h"
+
 namespace shardc {
 
 constexpr size_t DigestDigits = 32;
@@ -18,7 +21,7 @@ class Digest {
   Digest();
   ~Digest();
   auto Update(const void* data, int64_t bytes) -> void;
-  /// Low and high half of what has gone in so far.
+  /// Returns the low and the high half of what has gone in so far.
   auto Halves() const -> std::pair<uint64_t, uint64_t>;
   auto Text() const -> std::string;
 
@@ -30,6 +33,8 @@ class Digest {
 /// 32 hex digits, the high half first.
 auto DigestText(uint64_t low, uint64_t high) -> std::string;
 auto DigestOf(std::string_view text) -> std::string;
+/// Returns the digest of the first bytes of a file. Errors: they cannot be read.
+auto DigestOf(const Descriptor& file, int64_t bytes) -> ErrorOr<std::string>;
 /// Returns true for a text of the form that these two give.
 auto IsDigest(std::string_view text) -> bool;
 

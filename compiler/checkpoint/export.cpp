@@ -24,11 +24,6 @@ namespace {
 
 constexpr int64_t BlockElements = int64_t{8} << 20;
 
-/// Returns the type's name in config.json.
-auto NameOf(DType type) -> std::string_view {
-  return type == DType::F32 ? "float32" : type == DType::BF16 ? "bfloat16" : "float16";
-}
-
 /// Writes numbers in another type, rounded to the nearest, ties to even. Returns the index of the first that the type
 /// cannot hold, or -1.
 template <class To>
@@ -130,7 +125,7 @@ class Exporter {
       }
     }
     const std::vector<FilePlan> plans = PlanFiles();
-    const auto config = ConfigOfModel(manifest_.model, NameOf(type_));
+    const auto config = ConfigOfModel(manifest_.model, type_);
     if (!config) {
       return config.error();
     }
@@ -304,22 +299,13 @@ class Exporter {
 
 /// Compares each file with its digest in the manifest.
 auto CheckDigests(const Descriptor& directory, const Manifest& manifest) -> Status {
-  std::vector<std::byte> block(size_t{4} << 20);
   for (const auto& [name, expected] : manifest.files) {
     const auto file = OpenFileAt(directory, name);
     if (!file) {
       return Error{ExitCode::Checkpoint, file.error().message};
     }
-    Digest digest;
-    for (int64_t at = 0; at < expected.bytes;) {
-      const auto count = ReadUpTo(*file, block.data(), std::min(std::ssize(block), expected.bytes - at), at);
-      if (!count || *count == 0) {
-        break;
-      }
-      digest.Update(block.data(), *count);
-      at += *count;
-    }
-    if (digest.Text() != expected.digest) {
+    const auto digest = DigestOf(*file, expected.bytes);
+    if (!digest || *digest != expected.digest) {
       return Fail(ExitCode::Checkpoint, "{} is damaged: its digest is not that of the manifest", file->path());
     }
   }

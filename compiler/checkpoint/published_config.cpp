@@ -138,20 +138,14 @@ auto ConfigReader::CheckOnly(const OnlyRow& row) -> Status {
 }
 
 auto ConfigReader::ReadType() -> Status {
-  struct TypeWord {
-    std::string_view word;
-    DType dtype;
-  };
-  constexpr auto Words =
-      std::to_array<TypeWord>({{"float32", DType::F32}, {"float16", DType::F16}, {"bfloat16", DType::BF16}});
   // transformers 5 prefers the first.
   for (const char* const key : {"dtype", "torch_dtype"}) {
     const json* const given = Find(key);
     if (given == nullptr || given->is_null()) {
       continue;
     }
-    const auto word = std::ranges::find_if(Words, [&](const TypeWord& row) { return *given == row.word; });
-    if (word == Words.end()) {
+    const auto word = std::ranges::find_if(TypeRows, [&](const TypeRow& row) { return *given == row.word; });
+    if (word == TypeRows.end()) {
       return Refuse("`{}` is {:.60}; weights are read as \"float32\", \"float16\" or \"bfloat16\"", key, given->dump());
     }
     if (published_.dtype && *published_.dtype != word->dtype) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "compiler/plan/types.h"
+
 namespace shardc::published {
 
 struct ClassRow {
@@ -15,6 +17,14 @@ inline constexpr auto ClassRows = std::to_array<ClassRow>({
 #define HF_CLASS(Class, family, model_type) {#Class, #family, model_type},
 #include "schemas/hf_config.def"
 });
+
+/// Name of a type of weights in config.json.
+struct TypeRow {
+  std::string_view word;
+  DType dtype;
+};
+inline constexpr auto TypeRows =
+    std::to_array<TypeRow>({{"float32", DType::F32}, {"float16", DType::F16}, {"bfloat16", DType::BF16}});
 
 struct SizeRow {
   std::string_view architecture;

@@ -162,21 +162,15 @@ auto CheckpointReader::CheckFile(const std::string& name, const ManifestFile& ex
     return Fail(ExitCode::Checkpoint, "{} has {} bytes, its manifest says {}; {}", file->path(), *bytes, expected.bytes,
                 RemedyOf(options_.purpose));
   }
-  constexpr int64_t ChunkBytes = int64_t{1} << 20;
-  std::vector<std::byte> chunk(static_cast<size_t>(std::min(ChunkBytes, *bytes)));
-  Digest digest;
-  for (int64_t offset = 0; offset < *bytes; offset += ChunkBytes) {
-    const int64_t size = std::min(ChunkBytes, *bytes - offset);
-    if (const Status read = ReadAll(*file, chunk.data(), size, offset); !read) {
-      return Fail(ExitCode::Checkpoint, "{}", read.error().message);
-    }
-    digest.Update(chunk.data(), size);
+  const auto actual = DigestOf(*file, *bytes);
+  if (!actual) {
+    return Fail(ExitCode::Checkpoint, "{}", actual.error().message);
   }
-  if (const std::string actual = digest.Text(); actual != expected.digest) {
+  if (*actual != expected.digest) {
     const std::string tensor = FirstTensorIn(manifest_, name);
     const std::string tensors = tensor.empty() ? "" : fmt::format(", which holds {} and others,", tensor);
     return Fail(ExitCode::Checkpoint, "{} ({} bytes){} is damaged: its digest is {}, the manifest says {}; {}",
-                file->path(), *bytes, tensors, actual, expected.digest, RemedyOf(options_.purpose));
+                file->path(), *bytes, tensors, *actual, expected.digest, RemedyOf(options_.purpose));
   }
   return Success{};
 }
