@@ -185,7 +185,7 @@ auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
 }
 
 auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
-  /// A part of a row, as a rank has it.
+  /// A part of a row, as a rank has it. Its logits follow.
   struct RowPiece {
     int64_t id = 0;
     int64_t column = 0;
@@ -200,8 +200,9 @@ auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
   // Rank 0 writes what all have of a row, piece by piece, and needs no folder that the hosts share.
   logits_->see = [&](LogitsPart& part) -> Status {
     const int64_t element = SizeOf(part.dtype());
-    const int64_t most = std::max<int64_t>(RankControl::MaxBytes / num_ranks / element, 1);
-    mine.assign(static_cast<size_t>(most * element), std::byte{});
+    const int64_t room = RankControl::MaxBytes / num_ranks - static_cast<int64_t>(sizeof(RowPiece));
+    const int64_t most = std::clamp(room / element, int64_t{1}, part.width());
+    mine.assign(sizeof(RowPiece) + static_cast<size_t>(most * element), std::byte{});
     all.resize(mine.size() * static_cast<size_t>(num_ranks));
     if (leads() && !file) {
       auto made = LogitsFile::Create(request, plan_.data.vocab, part.dtype());
@@ -210,11 +211,6 @@ auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
       }
       file.emplace(*std::move(made));
     }
-    const auto widths = context_.control->GatherValues(AxisSet::All(), part.columns);
-    if (!widths) {
-      return widths.error();
-    }
-    const int64_t widest = std::ranges::max(*widths);
     for (int64_t row = 0; row < part.positions() * part.batch(); ++row) {
       const int64_t position = row / part.batch();
       const int64_t sample = row % part.batch();
@@ -223,21 +219,20 @@ auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
         return logits.error();
       }
       const int64_t id = (part.first_sample + sample) * plan_.data.seq + part.first_position + position;
-      for (int64_t begin = 0; begin < widest; begin += most) {
-        const int64_t columns = std::clamp(part.columns - begin, int64_t{0}, most);
-        std::memcpy(mine.data(), *logits + begin * element, static_cast<size_t>(columns * element));
-        const auto pieces =
-            context_.control->GatherValues(AxisSet::All(), RowPiece{id, part.first_column + begin, columns});
-        if (!pieces) {
-          return pieces.error();
+      for (int64_t begin = 0; begin < part.width(); begin += most) {
+        const RowPiece own{id, part.first_column + begin, std::clamp(part.columns - begin, int64_t{0}, most)};
+        std::memcpy(mine.data(), &own, sizeof(own));
+        if (own.columns > 0) {
+          std::memcpy(mine.data() + sizeof(own), *logits + begin * element, static_cast<size_t>(own.columns * element));
         }
         RETURN_IF_ERROR(context_.control->Gather(AxisSet::All(), mine.data(), std::ssize(mine), all.data()));
-        for (int64_t rank = 0; leads() && rank < num_ranks; ++rank) {
-          const RowPiece& piece = (*pieces)[static_cast<size_t>(rank)];
+        for (const std::byte* from = all.data(); leads() && from != all.data() + all.size(); from += mine.size()) {
+          RowPiece piece;
+          std::memcpy(&piece, from, sizeof(piece));
           if (piece.id < num_ids && piece.columns > 0) {
-            RETURN_IF_ERROR(file->Put(piece.id, piece.column,
-                                      {reinterpret_cast<const char*>(all.data()) + rank * std::ssize(mine),
-                                       static_cast<size_t>(piece.columns * element)}));
+            RETURN_IF_ERROR(file->Put(
+                piece.id, piece.column,
+                {reinterpret_cast<const char*>(from) + sizeof(piece), static_cast<size_t>(piece.columns * element)}));
           }
         }
       }

@@ -7,7 +7,7 @@
 namespace shardc {
 
 auto LogitsPart::Row(int64_t position, int64_t sample) -> ErrorOr<const std::byte*> {
-  const int64_t row = (position * batch() + sample) * view_.shape[2];
+  const int64_t row = (position * batch() + sample) * width();
   return memory_.Read(view_.At<std::byte>(moment_) + row * SizeOf(dtype()), columns * SizeOf(dtype()));
 }
 

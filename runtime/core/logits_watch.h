@@ -26,6 +26,8 @@ class LogitsPart {
 
   auto positions() const -> int64_t { return view_.shape[0]; }
   auto batch() const -> int64_t { return view_.shape[1]; }
+  /// Returns the columns that each rank has, past the vocabulary's end too.
+  auto width() const -> int64_t { return view_.shape[2]; }
   auto dtype() const -> DType { return view_.dtype; }
   /// Returns the logits of one position, which stay as they are until the next call.
   auto Row(int64_t position, int64_t sample) -> ErrorOr<const std::byte*>;
