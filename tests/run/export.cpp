@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/bfloat16.h"
+#include "tests/support/published_files.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -16,29 +17,10 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-struct Weights {
-  std::string dtype;
-  std::vector<int64_t> shape;
-  std::string bytes;
-};
-
-/// Returns the tensors of one safetensors file by name.
-auto ReadWeights(const std::string& path) -> std::map<std::string, Weights> {
-  const std::string text = ReadText(path);
-  uint64_t length = 0;
-  std::memcpy(&length, text.data(), sizeof(length));
-  const json header = json::parse(text.substr(sizeof(length), length));
-  std::map<std::string, Weights> weights;
-  for (const auto& [name, tensor] : header.items()) {
-    if (name == "__metadata__") {
-      EXPECT_EQ(tensor.at("format"), "pt");
-      continue;
-    }
-    const auto begin = tensor.at("data_offsets").at(0).get<size_t>();
-    const auto end = tensor.at("data_offsets").at(1).get<size_t>();
-    weights[name] = {tensor.at("dtype"), tensor.at("shape"), text.substr(sizeof(length) + length + begin, end - begin)};
-  }
-  return weights;
+/// Returns the tensors of a file that asks transformers to take them as PyTorch's.
+auto ReadWeights(const std::string& path) -> PublishedTensors {
+  EXPECT_THAT(ReadText(path).substr(0, 100), HasSubstr(R"("__metadata__":{"format":"pt"})"));
+  return ReadSafetensors(path);
 }
 
 auto Export(const std::string& checkpoint, const std::string& output, std::vector<std::string> more = {}) -> Outcome {

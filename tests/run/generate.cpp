@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/support/published_files.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -29,21 +30,17 @@ struct LogitsFile {
 };
 
 auto ReadLogits(const std::string& path) -> LogitsFile {
-  const std::string text = ReadText(path);
-  uint64_t length = 0;
-  std::memcpy(&length, text.data(), sizeof(length));
-  const auto header = nlohmann::json::parse(text.substr(sizeof(length), length));
+  const PublishedTensors tensors = ReadSafetensors(path);
   LogitsFile file;
   const auto take = [&](const char* name, const char* dtype, auto& into) {
-    EXPECT_EQ(header.at(name).at("dtype"), dtype);
-    const auto begin = header.at(name).at("data_offsets").at(0).get<size_t>();
-    const auto end = header.at(name).at("data_offsets").at(1).get<size_t>();
-    into.resize((end - begin) / sizeof(into[0]));
-    std::memcpy(into.data(), text.data() + sizeof(length) + length + begin, end - begin);
+    const PublishedTensor& tensor = tensors.at(name);
+    EXPECT_EQ(tensor.dtype, dtype);
+    into.resize(tensor.bytes.size() / sizeof(into[0]));
+    std::memcpy(into.data(), tensor.bytes.data(), tensor.bytes.size());
   };
   take("logits", "F32", file.logits);
   take("tokens", "I32", file.tokens);
-  EXPECT_EQ(header.at("logits").at("shape"), nlohmann::json({file.tokens.size(), Vocab}));
+  EXPECT_EQ(tensors.at("logits").shape, (std::vector<int64_t>{std::ssize(file.tokens), Vocab}));
   return file;
 }
 

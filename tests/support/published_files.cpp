@@ -62,6 +62,23 @@ auto SafetensorsFile(const PublishedTensors& tensors) -> std::string {
   return file + text + data;
 }
 
+auto ReadSafetensors(const std::string& path) -> PublishedTensors {
+  const std::string text = ReadText(path);
+  uint64_t length = 0;
+  std::memcpy(&length, text.data(), sizeof(length));
+  const size_t data = sizeof(length) + length;
+  PublishedTensors tensors;
+  const json header = json::parse(text.substr(sizeof(length), length));
+  for (const auto& [name, tensor] : header.items()) {
+    if (name != "__metadata__") {
+      const auto begin = tensor.at("data_offsets").at(0).get<size_t>();
+      const auto end = tensor.at("data_offsets").at(1).get<size_t>();
+      tensors[name] = {tensor.at("shape"), tensor.at("dtype"), text.substr(data + begin, end - begin)};
+    }
+  }
+  return tensors;
+}
+
 auto PublishedFiles::Make(const std::string& model_type, const std::string& dtype, bool is_tied) -> PublishedFiles {
   constexpr int64_t Hidden = 60;
   constexpr int64_t Ffn = 102;

@@ -36,5 +36,7 @@ struct PublishedFiles {
 
 /// Returns the bytes of a safetensors file.
 auto SafetensorsFile(const PublishedTensors& tensors) -> std::string;
+/// Returns the tensors of a safetensors file.
+auto ReadSafetensors(const std::string& path) -> PublishedTensors;
 
 }  // namespace shardc
