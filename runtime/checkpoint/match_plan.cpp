@@ -24,13 +24,13 @@ auto ListOf(const std::vector<std::string>& names) -> std::string {
   return text;
 }
 
-/// Collects "x is 4 there, 6 here".
+/// Collects "x is 4 in the checkpoint, 6 in this run".
 class Differences {
  public:
   template <class T>
   auto Compare(std::string_view what, const T& there, const T& here) -> void {
     if (there != here) {
-      found_.push_back(fmt::format("{} is {} there, {} here", what, there, here));
+      found_.push_back(fmt::format("{} is {} in the checkpoint, {} in this run", what, there, here));
     }
   }
   auto empty() const -> bool { return found_.empty(); }
@@ -75,8 +75,8 @@ auto CompareDigests(Differences& data, const ManifestData& there, const Manifest
 auto CompareData(const ManifestData& there, const ManifestData& here) -> Differences {
   Differences data;
   if (there.sources.empty() && here.sources.empty()) {
-    data.Compare("what `data.tokens`, `data.targets`, `data.eval` and `data.format` give", there.fingerprint,
-                 here.fingerprint);
+    data.Compare("what the token files hold (`data.tokens`, `data.targets`, `data.eval`, `data.format`)",
+                 there.fingerprint, here.fingerprint);
   } else {
     CompareSources(data, there, here);
     if (data.empty()) {
@@ -145,7 +145,8 @@ auto MatchSteps(const Manifest& manifest, const Plan& plan) -> Status {
   }
   if (*other >= 0) {
     return Fail(ExitCode::Checkpoint,
-                "train.steps is {} there, {} here, and with it the weights of the sources give step {} other samples "
+                "train.steps is {} in the checkpoint, {} in this run, and with it the weights of the sources give step "
+                "{} other samples "
                 "than it was trained on; put it back, or begin a new run with another `start.run_id` and "
                 "`checkpoint.dir`",
                 there, plan.run.steps, *other);
@@ -172,10 +173,10 @@ class TypeChanges {
   auto Text() const -> std::string {
     std::string text;
     for (const auto& [types, change] : changes_) {
-      text +=
-          fmt::format("{}{} {} kept in {} there, in {} here ({}{})", text.empty() ? "" : "; ", change.count,
-                      change.count == 1 ? "parameter is" : "parameters are", ToText(types.first), ToText(types.second),
-                      change.first, change.count == 1 ? "" : fmt::format(" and {} more", change.count - 1));
+      text += fmt::format("{}{} {} kept in {} in the checkpoint, in {} in this run ({}{})", text.empty() ? "" : "; ",
+                          change.count, change.count == 1 ? "parameter is" : "parameters are", ToText(types.first),
+                          ToText(types.second), change.first,
+                          change.count == 1 ? "" : fmt::format(" and {} more", change.count - 1));
     }
     return text;
   }
@@ -211,7 +212,8 @@ auto MatchOptimizer(const Manifest& manifest, const Plan& plan) -> Status {
       "or begin a new run from this one's parameters with `start.first = { seed = ... }` and another `start.run_id`";
   if (manifest.optimizer != plan.run.optimizer) {
     return Fail(ExitCode::Checkpoint,
-                "checkpoint of a run with another optimizer: `optimizer.name` is {} there, {} here; put it back, {}",
+                "checkpoint of a run with another optimizer: `optimizer.name` is {} in the checkpoint, {} in this run; "
+                "put it back, {}",
                 ToText(manifest.optimizer), ToText(plan.run.optimizer), OrElse);
   }
   for (const StateRole role : OptimizerRoles) {

@@ -77,9 +77,11 @@ auto Divergence::AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<
     farthest_ = 0;
     return skipped == 0 || !std::exchange(is_told_, false)
                ? std::string()
-               : fmt::format("step {}: {}, {} update{} left out", step,
-                             before == "spike" ? "the loss is no spike any more" : "finite again", skipped,
-                             skipped == 1 ? "" : "s");
+               : fmt::format("step {}: {}{} update{} left out before it", step,
+                             before == "spike"
+                                 ? fmt::format("the loss {:.4f} is within the limit again; ", Number(ScalarRole::Loss))
+                                 : "finite again; ",
+                             skipped, skipped == 1 ? " was" : "s were");
   }
   ++in_a_row_;
   if (last_ == "spike") {

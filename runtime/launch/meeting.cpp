@@ -154,10 +154,9 @@ auto Meeting::WhyNotMet() const -> std::string {
                                   ? fmt::format("; the store listens at {} alone", server_->address().Text())
                                   : "";
   return fmt::format(
-      "; who has come there and is not found was started with another SHARDC_JOB_TOKEN ({} here), name of the launch "
-      "({} here) or count of restarts ({} here){}{}",
-      place_.token.empty() ? "none" : "one", place_.job.empty() ? "none" : place_.job, place_.restart, address,
-      WhyAddressMisleads(place_));
+      "; if it did start, its SHARDC_JOB_TOKEN, launch name or restart count differs from ours ({}, {}, {}){}{}",
+      place_.token.empty() ? "no token" : "a token", place_.job.empty() ? "no name" : place_.job, place_.restart,
+      address, WhyAddressMisleads(place_));
 }
 
 /// Compares the number of processes, on each host too, and the command of each.

@@ -138,9 +138,8 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
   Attempt attempt(number, std::move(folder), *std::move(log), std::move(text));
   if (was_killed) {
     attempt.log_.Print(
-        fmt::format("attempt {} of run {} has no end on record: its launcher was killed or stopped, the record could "
-                    "not be written, "
-                    "or the machine went down\n",
+        fmt::format("the last launch (attempt {} of run {}) did not end properly: it was killed, its record could not "
+                    "be written, or the machine went down\n",
                     before, plan.run.run_id));
   }
   return attempt;

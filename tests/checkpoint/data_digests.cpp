@@ -44,10 +44,13 @@ TEST_F(DataDigests, MissingOnesAreNotCompared) {
   EXPECT_EQ(Says({"aa", "bb"}, {"aa", "bb"}), "");
   EXPECT_EQ(Says({}, {"aa", "bb"}), "");
   EXPECT_EQ(Says({"aa", "bb"}, {}), "");
-  EXPECT_THAT(Says({"aa"}, {"cc"}), HasSubstr("run over other data: the digest of all bytes of the files that "
-                                              "`data.tokens` names is aa there, cc here; put it back"));
-  EXPECT_THAT(Says({"aa", "bb"}, {"aa", "cc"}),
-              HasSubstr("the digest of all bytes of the files of targets or of `data.eval` is bb there, cc here"));
+  EXPECT_THAT(Says({"aa"}, {"cc"}),
+              HasSubstr("run over other data: the digest of all bytes of the files that "
+                        "`data.tokens` names is aa in the checkpoint, cc in this run; put it back"));
+  EXPECT_THAT(
+      Says({"aa", "bb"}, {"aa", "cc"}),
+      HasSubstr(
+          "the digest of all bytes of the files of targets or of `data.eval` is bb in the checkpoint, cc in this run"));
 }
 
 TEST_F(DataDigests, MixturesNameTheirSource) {
@@ -55,7 +58,7 @@ TEST_F(DataDigests, MixturesNameTheirSource) {
                         {.name = "code", .weight = "2", .files = {"b.bin"}}};
   EXPECT_EQ(Says({"aa", "bb"}, {"aa", "bb"}), "");
   EXPECT_THAT(Says({"aa", "bb"}, {"aa", "cc"}),
-              HasSubstr("the digest of all bytes of the files of source code is bb there, cc here"));
+              HasSubstr("the digest of all bytes of the files of source code is bb in the checkpoint, cc in this run"));
 }
 
 }  // namespace

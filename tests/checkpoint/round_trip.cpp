@@ -289,14 +289,15 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
   ASSERT_TRUE(SaveSmall(plan, 1).ok());
   const DifferenceCase cases[] = {
       {"model", [](Plan& p) { p.model["layers"] = "6"; },
-       "checkpoint of another model: model.layers is 2 there, 6 here"},
-      {"key", [](Plan& p) { p.model["tied"] = "true"; }, "tied is not given there, true here"},
+       "checkpoint of another model: model.layers is 2 in the checkpoint, 6 in this run"},
+      {"key", [](Plan& p) { p.model["tied"] = "true"; }, "tied is not given in the checkpoint, true in this run"},
       {"order", [](Plan& p) { p.data.order = SampleOrder::Sequential; },
-       "data.order is shuffled there, sequential here"},
-      {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 there, 3 here"},
-      {"batch", [](Plan& p) { p.run.tokens_per_step = 48; }, "`batch.global`: tokens per step is 24 there, 48 here"},
+       "data.order is shuffled in the checkpoint, sequential in this run"},
+      {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 in the checkpoint, 3 in this run"},
+      {"batch", [](Plan& p) { p.run.tokens_per_step = 48; },
+       "`batch.global`: tokens per step is 24 in the checkpoint, 48 in this run"},
       {"shape", [](Plan& p) { p.parameters[ParameterId{0}].shape = {305}; },
-       "model.embed_tokens.weight is [61, 5] there, [305] here"},
+       "model.embed_tokens.weight is [61, 5] in the checkpoint, [305] in this run"},
       {"scalar", [](Plan& p) { p.scalars.Add({.name = "tokens", .role = ScalarRole::Lr}); },
        "the plan needs, and it lacks: scalar lr"},
       {"no scalar", [](Plan& p) { p.scalars[ScalarId{1}].kind = ScalarKind::Flag; },
@@ -322,7 +323,7 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
   auto other_data =
       CheckpointReader::Open({.path = folder / "step-00000001", .plan = &plan, .data_fingerprint = "else"});
   ASSERT_FALSE(other_data.ok());
-  EXPECT_NE(other_data.error().message.find("there, else here"), std::string::npos);
+  EXPECT_NE(other_data.error().message.find("in the checkpoint, else in this run"), std::string::npos);
   auto absent = CheckpointReader::Open({.path = folder / "absent", .plan = &plan});
   ASSERT_FALSE(absent.ok());
   EXPECT_EQ(absent.error().code, ExitCode::Checkpoint);
@@ -372,20 +373,24 @@ TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
   EXPECT_EQ(manifest->data.steps, 40);
 
   const DifferenceCase cases[] = {
-      {"weight", [](Plan& p) { p.data.sources[1].weight = "0.30"; }, "the weight of code is 0.3 there, 0.30 here; put"},
+      {"weight", [](Plan& p) { p.data.sources[1].weight = "0.30"; },
+       "the weight of code is 0.3 in the checkpoint, 0.30 in this run; put"},
       {"two weights",
        [](Plan& p) {
          p.data.sources[0].weight = "1";
          p.data.sources[1].weight = "2";
        },
-       "the weight of web is 0.9 - 0.4 * step / steps there, 1 here; `data.source.weight`: the weight of code is 0.3 "
-       "there, 2 here"},
-      {"name", [](Plan& p) { p.data.sources[1].name = "text"; }, "what is read is web, code there, web, text here"},
+       "the weight of web is 0.9 - 0.4 * step / steps in the checkpoint, 1 in this run; `data.source.weight`: the "
+       "weight of code is 0.3 "
+       "in the checkpoint, 2 in this run"},
+      {"name", [](Plan& p) { p.data.sources[1].name = "text"; },
+       "what is read is web, code in the checkpoint, web, text in this run"},
       {"order of sources", [](Plan& p) { std::swap(p.data.sources[0], p.data.sources[1]); },
-       "what is read is web, code there, code, web here"},
-      {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 there, 3 here"},
-      {"batch", [](Plan& p) { p.run.tokens_per_step = 48; }, "`batch.global`: tokens per step is 24 there, 48 here"},
-      {"steps", [](Plan& p) { p.run.steps = 80; }, "train.steps is 40 there, 80 here, and with it"},
+       "what is read is web, code in the checkpoint, code, web in this run"},
+      {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 in the checkpoint, 3 in this run"},
+      {"batch", [](Plan& p) { p.run.tokens_per_step = 48; },
+       "`batch.global`: tokens per step is 24 in the checkpoint, 48 in this run"},
+      {"steps", [](Plan& p) { p.run.steps = 80; }, "train.steps is 40 in the checkpoint, 80 in this run, and with it"},
   };
   for (const DifferenceCase& row : cases) {
     Plan changed = plan;
@@ -394,12 +399,14 @@ TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
     EXPECT_NE(text.find(row.says), std::string::npos) << row.what << ": " << text;
   }
   const std::string other_files = OpenMixed(plan, path, {"1 file, aa", "2 files, cc"});
-  EXPECT_NE(other_files.find("the token stream of code is 2 files, bb there, 2 files, cc here"), std::string::npos)
+  EXPECT_NE(other_files.find("the token stream of code is 2 files, bb in the checkpoint, 2 files, cc in this run"),
+            std::string::npos)
       << other_files;
   Plan one_stream = plan;
   one_stream.data.sources = {{.name = "", .weight = "", .files = {"a.bin"}}};
   const std::string to_one = OpenMixed(one_stream, path, {});
-  EXPECT_NE(to_one.find("what is read is web, code there, one stream here"), std::string::npos) << to_one;
+  EXPECT_NE(to_one.find("what is read is web, code in the checkpoint, one stream in this run"), std::string::npos)
+      << to_one;
 }
 
 }  // namespace

@@ -92,17 +92,16 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
       {{"data.format=u16"}, 3, {"/tokens.bin has llm.c's header, which says 40000 tokens", "set `data.format` to bin"}},
       {{"model.hidden=64"},
        5,
-       {"checkpoint " + newest, "checkpoint of another model: ", "hidden is 32 there, 64 here", "`start.run_id`",
-        "`checkpoint.dir`"}},
-      {{"model.layers=3"}, 5, {"checkpoint " + newest, "layers is 2 there, 3 here"}},
+       {"checkpoint " + newest, "checkpoint of another model: ", "hidden is 32 in the checkpoint, 64 in this run",
+        "`start.run_id`", "`checkpoint.dir`"}},
+      {{"model.layers=3"}, 5, {"checkpoint " + newest, "layers is 2 in the checkpoint, 3 in this run"}},
       {{R"(data.tokens=["other.bin"])"},
        5,
        {"checkpoint " + newest,
-        "checkpoint of a run over other data: what `data.tokens`, `data.targets`, `data.eval` and `data.format` give "
-        "is 1 file, "
-        "40000 tokens,",
-        "there, 1 file, 5000 tokens,", "begin a new run with another `start.run_id` and `checkpoint.dir`"}},
-      {{"data.seed=3"}, 5, {"data.seed is 0 there, 3 here"}},
+        "checkpoint of a run over other data: what the token files hold (`data.tokens`, `data.targets`, `data.eval`, "
+        "`data.format`) is 1 file, 40000 tokens,",
+        "in the checkpoint, 1 file, 5000 tokens,", "begin a new run with another `start.run_id` and `checkpoint.dir`"}},
+      {{"data.seed=3"}, 5, {"data.seed is 0 in the checkpoint, 3 in this run"}},
       {{"start.run_id=other"}, 5, {"step-00000020: it belongs to run tiny", "set `checkpoint.dir` to another folder"}},
       // Some terabytes.
       {{"model.hidden=65536", "model.ffn=262144", "model.heads=64"}, 4, {"the plan's arenas take"}},

@@ -393,7 +393,7 @@ TEST(NonfiniteCause, ALongRunDoesNotFloodItsLog) {
   // At the first of a row and at its end.
   ASSERT_EQ(told.size(), 2U * Divergence::MostTold);
   EXPECT_THAT(told[0], StartsWith("step 1: model.norm.weight is not finite: element 0 is nan"));
-  EXPECT_EQ(told[1], "step 2: finite again, 1 update left out");
+  EXPECT_EQ(told[1], "step 2: finite again; 1 update was left out before it");
   EXPECT_THAT(told[2 * Divergence::MostTold - 2], HasSubstr("later ones are not told"));
 }
 

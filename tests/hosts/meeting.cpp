@@ -320,8 +320,8 @@ TEST(Meeting, WhoDoesNotKnowTheTokenIsNotOfTheLaunch) {
   MeetingJob other(2, 1);
   other.Start(command, 0, {"SHARDC_JOB_TOKEN=secret"});
   other.Start(command, 1, {"SHARDC_JOB_TOKEN=guess"});
-  other.ExpectAllEnd(6,
-                     "was started with another SHARDC_JOB_TOKEN (one here), name of the launch (none here) or count");
+  other.ExpectAllEnd(
+      6, "if it did start, its SHARDC_JOB_TOKEN, launch name or restart count differs from ours (a token, no name, 0)");
   EXPECT_THAT(other.at(0).err(), HasSubstr("process 1 of 2 (host 1) has not come within 2 s"));
   EXPECT_THAT(other.at(1).err(), HasSubstr("process 0 of 2 has not come to the store at 127.0.0.1:"));
 }

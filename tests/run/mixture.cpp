@@ -96,14 +96,16 @@ TEST(MixedRun, OtherWeightsAreAnotherRun) {
   };
   for (const Row& row : std::vector<Row>{
            {SetWeights("0.8", "if step < 10 then 0 else 0.3"),
-            "the weight of words is 0.9 - 0.4 * step / steps there, 0.8 here; put it back"},
+            "the weight of words is 0.9 - 0.4 * step / steps in the checkpoint, 0.8 in this run; put it back"},
            {"data.source=[{name=\"words\", tokens=[\"tokens.bin\"], weight=1}]",
-            "what is read is words, digits there, words here"},
+            "what is read is words, digits in the checkpoint, words in this run"},
            {"data.source=[{name=\"words\", tokens=[\"digits.bin\"], weight=\"0.9 - 0.4 * step / steps\"}, "
             "{name=\"digits\", tokens=[\"digits.bin\"], weight=\"if step < 10 then 0 else 0.3\"}]",
             "the token stream of words is 1 file, 40000 tokens, xxh3-128 "},
            // Weights over `steps`: what is done was done by those of 20.
-           {"train.steps=40", "train.steps is 20 there, 40 here, and with it the weights of the sources give step "}}) {
+           {"train.steps=40",
+            "train.steps is 20 in the checkpoint, 40 in this run, and with it the weights of the sources give "
+            "step "}}) {
     const Outcome outcome = training.Run("run", {row.set});
     EXPECT_EQ(outcome.status, 5) << row.set;
     EXPECT_THAT(outcome.err, HasSubstr(row.says));
@@ -111,7 +113,7 @@ TEST(MixedRun, OtherWeightsAreAnotherRun) {
   EXPECT_EQ(ContentsOf(training / "run/checkpoints"), before);
   WriteText(training / "tiny.toml", std::string(TinyRecipe()));
   EXPECT_THAT(training.Run("run", {"data.eval_tokens=500"}).err,
-              HasSubstr("what is read is words, digits there, one stream here"));
+              HasSubstr("what is read is words, digits in the checkpoint, one stream in this run"));
 }
 
 TEST(MixedRun, LongerRunGoesOnWhereItsWeightsSayTheSame) {

@@ -77,10 +77,14 @@ TEST(Sgd, ARunKeepsItsOptimizer) {
   ASSERT_EQ(training.Run("sgd", SgdWithMomentum).status, 0);
   const Outcome to_sgd = training.Run("adamw", SetsWith(SgdWithMomentum, {"train.steps=8"}));
   EXPECT_EQ(to_sgd.status, 5);
-  EXPECT_THAT(to_sgd.err, HasSubstr("another optimizer: `optimizer.name` is adamw there, sgd here; put it back"));
+  EXPECT_THAT(
+      to_sgd.err,
+      HasSubstr("another optimizer: `optimizer.name` is adamw in the checkpoint, sgd in this run; put it back"));
   const Outcome to_adamw = training.Run("sgd", {"train.steps=8"});
   EXPECT_EQ(to_adamw.status, 5);
-  EXPECT_THAT(to_adamw.err, HasSubstr("another optimizer: `optimizer.name` is sgd there, adamw here; put it back"));
+  EXPECT_THAT(
+      to_adamw.err,
+      HasSubstr("another optimizer: `optimizer.name` is sgd in the checkpoint, adamw in this run; put it back"));
   const Outcome without = training.Run("sgd", {"train.steps=8", "optimizer.name=sgd"});
   EXPECT_EQ(without.status, 5);
   EXPECT_THAT(without.err,

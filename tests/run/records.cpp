@@ -107,8 +107,8 @@ TEST(Records, HowAnAttemptEnded) {
   EXPECT_FALSE(AttemptOf(training / "run", "0003").contains("ended"));
   const Outcome next = training.Run("run", {"train.steps=1"});
   EXPECT_EQ(next.status, 0) << next.err;
-  EXPECT_THAT(next.err, HasSubstr("attempt 0003 of run tiny has no end on record"));
-  EXPECT_THAT(ReadText(training / "run/attempts/0004/log.txt"), HasSubstr("attempt 0003 of run tiny has no end"));
+  EXPECT_THAT(next.err, HasSubstr("the last launch (attempt 0003 of run tiny) did not end properly"));
+  EXPECT_THAT(ReadText(training / "run/attempts/0004/log.txt"), HasSubstr("attempt 0003 of run tiny) did not end properly"));
 }
 
 TEST(Records, SavesAreOnRecord) {
