@@ -8,11 +8,11 @@ namespace shardc {
 constexpr auto HtmlStyle() -> std::string_view {
   return R"css(:root { --page: #fff; --text: #1c1f24; --faint: #5c6470; --line: #d9dde3; --card: #f4f6f8; --bar: #3b6fb5;
   --yes: #1c7a3e; --no: #b3261e; --c0: #3b6fb5; --c1: #7fa8dc; --c2: #c4572e; --c3: #e0a12b; --c4: #3d9970;
-  --c5: #8e63b5; --c6: #8a8f98; --c7: #c97fa8; --p0: #8a8f98; --p1: #3b6fb5; --p2: #c4572e; --p3: #e0a12b; }
+  --c5: #8e63b5; --c6: #8a8f98; --c7: #c97fa8; --p0: #2b2f36; --p1: #178f8f; --p2: #8b5a2b; --p3: #7d8f1f; }
 @media (prefers-color-scheme: dark) { :root { --page: #14171b; --text: #e4e7eb; --faint: #9aa3af; --line: #343a42;
   --card: #1e2329; --bar: #6f9fe0; --yes: #62c98a; --no: #ff8a80; --c0: #5b8fd6; --c1: #a3c4ee; --c2: #e0774e;
-  --c3: #e8b75a; --c4: #5bbd93; --c5: #b08ad6; --c6: #9aa3af; --c7: #dda0c3; --p0: #9aa3af; --p1: #5b8fd6;
-  --p2: #e0774e; --p3: #e8b75a; } }
+  --c3: #e8b75a; --c4: #5bbd93; --c5: #b08ad6; --c6: #9aa3af; --c7: #dda0c3; --p0: #d5dae0; --p1: #4cc4c4;
+  --p2: #b98a5e; --p3: #b3c24e; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
 main { max-width: 1000px; margin: 0 auto; padding: 16px; }
@@ -34,7 +34,9 @@ pre { background: var(--card); border-radius: 8px; padding: 12px; overflow-x: au
 svg { display: block; width: 100%; height: 240px; }
 polyline { fill: none; stroke: var(--bar); stroke-width: 2; vector-effect: non-scaling-stroke; }
 .axis { margin: 2px 0; }
-.ends { display: flex; justify-content: space-between; }
+.ends { display: flex; justify-content: space-between; padding-left: 84px; }
+.graph { display: grid; grid-template-columns: 76px 1fr; column-gap: 8px; }
+.graph .axis { display: flex; flex-direction: column; justify-content: space-between; margin: 0; text-align: right; }
 .keys span { margin-right: 10px; white-space: nowrap; }
 .key { display: inline-block; width: 11px; height: 11px; border-radius: 2px; margin-right: 5px; }
 .stack { display: flex; height: 28px; border-radius: 6px; overflow: hidden; margin: 8px 0; }

@@ -53,6 +53,17 @@ auto HtmlTable(const std::vector<std::vector<std::string>>& rows) -> std::string
 /// Returns a name in a cell, which a narrow page may break.
 auto Name(std::string_view name) -> std::string { return fmt::format("<span class=\"name\">{}</span>", Escaped(name)); }
 
+/// Returns the words along an axis from left to right, under a picture.
+auto AxisBelow(std::initializer_list<std::string> words) -> std::string {
+  return fmt::format("<p class=\"axis ends\"><span>{}</span></p>\n", fmt::join(words, "</span><span>"));
+}
+
+/// Returns a picture with the values that its top, middle and bottom stand for on the left.
+auto WithAxis(const std::string& picture, std::initializer_list<std::string> top_to_bottom) -> std::string {
+  return fmt::format("<div class=\"graph\"><p class=\"axis\"><span>{}</span></p>\n{}</div>\n",
+                     fmt::join(top_to_bottom, "</span><span>"), picture);
+}
+
 /// Returns a bar in a cell, as long as its share.
 auto Bar(double share) -> std::string {
   return fmt::format("<span class=\"bar\"><i style=\"width:{:.2f}%\"></i></span>", share * 100);
@@ -188,9 +199,9 @@ auto StepSection(const Report& report) -> std::string {
   }
   const Bytes top = std::ranges::max_element(report.memory_over_step, {}, &MemoryUse::total)->total();
   return PageSection("Memory over the ops of a step",
-                     fmt::format("<p class=\"axis\">{}</p>\n", FormatMemory(top)) + StepPicture(report) +
-                         fmt::format("<p class=\"axis ends\"><span>op 0</span><span>op {}</span></p>\n",
-                                     report.memory_over_step.size() - 1) +
+                     WithAxis(StepPicture(report), {FormatMemory(top), FormatMemory(Bytes{top.value / 2}), "0"}) +
+                         AxisBelow({"op 0", "ops in the order in which they run",
+                                    fmt::format("op {}", report.memory_over_step.size() - 1)}) +
                          keys + "</p>\n");
 }
 
@@ -240,19 +251,24 @@ auto CommunicationSection(const Report& report) -> std::string {
 auto ScheduleSection(const ScheduleUse& schedule) -> std::string {
   std::string points;
   const double steps = static_cast<double>(std::max<int64_t>(schedule.steps - 1, 1));
-  for (const SchedulePoint& point : schedule.points) {
+  std::vector<SchedulePoint> shown = schedule.points;
+  shown.push_back(schedule.most);
+  std::ranges::sort(shown, {}, &SchedulePoint::step);
+  for (const SchedulePoint& point : shown) {
     points +=
         fmt::format("{:.1f},{:.1f} ", static_cast<double>(point.step) / steps * PictureWidth,
                     schedule.most.value > 0 ? PictureHeight * (1 - point.value / schedule.most.value) : PictureHeight);
   }
   std::string out = fmt::format("<p><code>{}</code></p>\n", Escaped(schedule.text));
   if (!schedule.points.empty() && !schedule.is_constant) {
-    out += fmt::format(
-        "<p class=\"axis\">{:.4g}</p>\n<svg viewBox=\"0 -2 {} {}\" preserveAspectRatio=\"none\" role=\"img\" "
-        "aria-label=\"schedule of {}\"><polyline points=\"{}\"/></svg>\n"
-        "<p class=\"axis ends\"><span>step 0</span><span>step {}</span></p>\n",
-        schedule.most.value, PictureWidth, PictureHeight + 4, Escaped(schedule.name), points,
-        schedule.points.back().step);
+    const std::string picture = fmt::format(
+        "<svg viewBox=\"0 -2 {} {}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"schedule of {}\"><polyline "
+        "points=\"{}\"/></svg>",
+        PictureWidth, PictureHeight + 4, Escaped(schedule.name), points);
+    out += WithAxis(picture,
+                    {fmt::format("{:.4g}", schedule.most.value), fmt::format("{:.4g}", schedule.most.value / 2), "0"}) +
+           AxisBelow({"step 0", fmt::format("most at step {}", schedule.most.step),
+                      fmt::format("step {}", schedule.points.back().step)});
   }
   out += schedule.fault.empty() ? "" : fmt::format("<p class=\"no\">{}</p>\n", Escaped(schedule.fault));
   return PageSection(fmt::format("Schedule of {}", schedule.name), out);
@@ -293,7 +309,7 @@ auto RenderReportHtml(const Report& report) -> std::string {
       "<meta name=\"color-scheme\" content=\"light "
       "dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n",
       Escaped("shardc: " + report.plan->run.run_id), HtmlStyle());
-  out += fmt::format("<h1>{}</h1>\n", Escaped(report.plan->run.run_id)) + Summary(report);
+  out += fmt::format("<h1>{}</h1>\n<pre>{}</pre>\n", Escaped(report.plan->run.run_id), Escaped(head)) + Summary(report);
   out += report.fit ? FitSection(*report.fit) : "";
   out += CategorySection(report) + StepSection(report) + AliveSection(report) + BlocksSection(report) +
          CommunicationSection(report);
@@ -301,7 +317,6 @@ auto RenderReportHtml(const Report& report) -> std::string {
     out += ScheduleSection(schedule);
   }
   out += UnitsSection(report) + InitSection(report);
-  out += PageSection("The plan", fmt::format("<pre>{}</pre>\n", Escaped(head)));
   out += "</main>\n<script type=\"application/json\" id=\"report\">" + RenderReportJson(report) + "</script>\n";
   return out + "</body>\n</html>\n";
 }
