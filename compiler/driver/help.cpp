@@ -85,9 +85,10 @@ static auto AddOptimizers(std::vector<Topic>& topics) -> void {
 
 /// Words of the field `mesh` of plans that are no keys of [mesh].
 static auto AddMeshWords(std::vector<Topic>& topics) -> void {
-  topics.push_back({"hosts",
-                    "hosts (of a plan's mesh): the hosts that the ranks lie on, in rank order, as many on "
-                    "each; 1 where a plan does not say\n"});
+  topics.push_back(
+      {"hosts",
+       "hosts (of a plan's mesh): number of hosts. Each has the same number of ranks, numbered host by host; "
+       "1 where a plan does not say\n"});
 #define PART(Name, name, Whole)                                                                                       \
   topics.push_back({#name, fmt::format("{} (of a plan's mesh): the ranks in a group of neighbours along {}\n", #name, \
                                        ToText(Axis::Whole))});
@@ -183,11 +184,7 @@ static auto RunHelp(const std::string& name) -> ExitCode {
     return ExitCodeOf(WriteResult(fmt::format("{} (word of other trainers): {}\n", name, hint)));
   }
   const std::string closest = ClosestWord(name, names);
-  return ReportError(Fail(ExitCode::Usage,
-                          "`{}` is no command, diagnostic, recipe key, family, optimizer, op, pass, rule or word of "
-                          "plans, function, variable or "
-                          "scheme\n{}",
-                          name,
+  return ReportError(Fail(ExitCode::Usage, "nothing is called `{}`\n{}", name,
                           closest.empty()
                               ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md list the names"
                               : fmt::format("did you mean `{}`?", closest)));

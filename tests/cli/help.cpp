@@ -49,8 +49,8 @@ TEST(Cli, HelpKnowsTheWordsOfPlans) {
   EXPECT_THAT(
       AskForHelp({"help", "hosts"}).out,
       HasSubstr(
-          "\nhosts (of a plan's mesh): the hosts that the ranks lie on, in rank order, as many on each; 1 where a "
-          "plan does not say\n"));
+          "\nhosts (of a plan's mesh): number of hosts. Each has the same number of ranks, numbered host by host; 1 "
+          "where a plan does not say\n"));
   EXPECT_EQ(AskForHelp({"help", "dp_inner"}).out,
             "dp_inner (of a plan's mesh): the ranks in a group of neighbours along dp\n");
   EXPECT_EQ(AskForHelp({"help", "momentum_buffer"}).out,
