@@ -51,7 +51,23 @@ auto CheckpointAt(const std::string& path) -> std::string {
   return newest.empty() ? path : newest;
 }
 
+auto CheckpointOrNewest(const std::string& given, const Plan& plan) -> ErrorOr<std::string> {
+  if (!given.empty()) {
+    return given;
+  }
+  const std::string& folder = plan.run.checkpoint_dir.empty() ? plan.run.run_dir : plan.run.checkpoint_dir;
+  std::string newest = NewestBelow(folder);
+  if (newest.empty()) {
+    return Fail(ExitCode::Checkpoint, "run {} has no checkpoint in {} yet; train it first, or name one by --checkpoint",
+                plan.run.run_id, folder);
+  }
+  return newest;
+}
+
 auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string {
+  if (checkpoint.empty()) {
+    return "";
+  }
   std::error_code unknown;
   const auto folder = std::filesystem::weakly_canonical(checkpoint, unknown).parent_path().parent_path();
   return !unknown && std::filesystem::exists(folder / SeedRecordName, unknown) ? folder.string() : "";

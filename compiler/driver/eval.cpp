@@ -25,10 +25,11 @@ struct EvalOptions {
 
 }  // namespace
 
-static auto BecomeEvaluation(const std::string& plan_path, Device device, const EvalOptions& options) -> Status {
+static auto BecomeEvaluation(const std::string& plan_path, Device device, const std::string& checkpoint,
+                             const EvalOptions& options) -> Status {
   // Each rank would find the same.
-  RETURN_IF_ERROR(CheckIsCheckpoint(options.checkpoint));
-  return BecomeRuntime({plan_path, "--eval", options.checkpoint, "--format", options.format}, device);
+  RETURN_IF_ERROR(CheckIsCheckpoint(checkpoint));
+  return BecomeRuntime({plan_path, "--eval", checkpoint, "--format", options.format}, device);
 }
 
 static auto Eval(EvalOptions options) -> Status {
@@ -37,8 +38,11 @@ static auto Eval(EvalOptions options) -> Status {
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {
     RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));
+    if (options.checkpoint.empty()) {
+      return Fail(ExitCode::Usage, "{} is a plan; name the checkpoint by --checkpoint", options.recipe.path);
+    }
     const auto path = PathForRuntime(options.recipe.path, *named.text);
-    return path ? BecomeEvaluation(*path, DeviceOfPlanText(*named.text), options) : path.error();
+    return path ? BecomeEvaluation(*path, DeviceOfPlanText(*named.text), options.checkpoint, options) : path.error();
   }
   RecipeSource source(options.recipe, named.text);
   if (const auto place = FindPlace(std::getenv); place && *place) {
@@ -55,18 +59,23 @@ static auto Eval(EvalOptions options) -> Status {
                 "use --set data.eval_tokens=N, or --set 'data.eval=[\"FILE\"]'",
                 options.recipe.path);
   }
+  const auto checkpoint = CheckpointOrNewest(options.checkpoint, *plan);
+  if (!checkpoint) {
+    return checkpoint.error();
+  }
   // Nothing of an evaluation stays on disk, its plan included.
   const auto path = TextInMemory(PrintPlan(*plan));
   if (!path) {
     return path.error();
   }
-  return BecomeEvaluation(*path, plan->device, options);
+  return BecomeEvaluation(*path, plan->device, *checkpoint, options);
 }
 
 auto DeclareEval(CommandOptions& options) -> Action {
   const auto values = std::make_shared<EvalOptions>();
   DeclareRecipeOptions(options, values->recipe);
-  options.Text("--checkpoint", values->checkpoint, "DIR", "the checkpoint to evaluate, or a run directory", true);
+  options.Text("--checkpoint", values->checkpoint, "DIR",
+               "the checkpoint to evaluate, or a run directory; default: the newest of the recipe's run");
   options.Choice("--format", values->format, {"text", "json"}, "format of the result");
   return [values] {
     const Status done = Eval(*values);

@@ -91,7 +91,7 @@ static auto CompileFor(const Recipe& recipe, int64_t samples, const std::string&
 
 static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Arguments asked) -> Status {
   StartGuard(std::getenv, DefaultTimeout);
-  const std::string checkpoint = CheckpointAt(options.checkpoint);
+  const std::string given = CheckpointAt(options.checkpoint);
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {
     return Fail(ExitCode::Usage, "{} is a plan, whose batch is what it is; name its recipe", options.recipe.path);
@@ -117,18 +117,22 @@ static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Ar
     return ids.error();
   }
   const int64_t samples = CeilDiv(std::ssize(*ids), *recipe->model.seq);
-  RETURN_IF_ERROR(CheckIsCheckpoint(checkpoint));
-  const auto plan = CompileFor(*recipe, asked.front() == "--logits" ? samples : 1, checkpoint);
+  const auto plan = CompileFor(*recipe, asked.front() == "--logits" ? samples : 1, given);
   if (!plan) {
     return plan.error();
   }
+  const auto checkpoint = CheckpointOrNewest(given, *plan);
+  if (!checkpoint) {
+    return checkpoint.error();
+  }
+  RETURN_IF_ERROR(CheckIsCheckpoint(*checkpoint));
   const auto plan_path = TextInMemory(PrintPlan(*plan));
   const auto ids_path =
       TextInMemory({reinterpret_cast<const char*>(ids->data()), ids->size() * sizeof(Ids::value_type)});
   if (!plan_path || !ids_path) {
     return plan_path ? ids_path.error() : plan_path.error();
   }
-  Arguments arguments{*plan_path, "--eval", checkpoint, "--ids", *ids_path};
+  Arguments arguments{*plan_path, "--eval", *checkpoint, "--ids", *ids_path};
   arguments.insert(arguments.end(), asked.begin(), asked.end());
   return BecomeRuntime(arguments, plan->device);
 }
@@ -213,7 +217,8 @@ static auto Sample(const SampleOptions& options) -> Status {
 
 static auto DeclareGenerateOptions(CommandOptions& options, GenerateOptions& values) -> void {
   DeclareRecipeOptions(options, values.recipe);
-  options.Text("--checkpoint", values.checkpoint, "DIR", "the checkpoint to ask, or a run directory", true);
+  options.Text("--checkpoint", values.checkpoint, "DIR",
+               "the checkpoint to ask, or a run directory; default: the newest of the recipe's run");
 }
 
 auto DeclareLogits(CommandOptions& options) -> Action {

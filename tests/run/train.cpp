@@ -255,6 +255,9 @@ TEST(Eval, EqualsTheEvaluationOfTheRun) {
       RunProcess(training.Command("eval", {"--checkpoint", training / "run/checkpoints/step-00000040"}));
   ASSERT_EQ(text.status, 0) << text.err;
   EXPECT_EQ(text.out, fmt::format("step 40: eval loss {:.4f} nats/token\n", metrics.evals[1].second));
+  const Outcome newest =
+      RunProcess(training.Command("eval", {"--set", "checkpoint.dir=" + (training / "run/checkpoints")}));
+  EXPECT_EQ(newest.out, text.out) << newest.err;
 }
 
 TEST(Eval, ResultThatCannotBeWrittenIsAnError) {
