@@ -283,7 +283,7 @@ auto RunCommandLine(int argc, const char* const* argv) -> ExitCode {
       return action();
     }
   }
-  return ReportError(Fail(ExitCode::Usage, "no command\nsee `shardc --help`"));
+  return ReportError(Fail(ExitCode::Usage, "no command\n{}", HelpText(app)));
 }
 
 }  // namespace shardc

@@ -43,11 +43,11 @@ struct PlanOptions {
 
 }  // namespace
 
-/// One line per parameter: its name, type, init rule and group.
+/// Returns a line for each parameter: its name, type, init rule, and group of the optimizer.
 static auto PrintModel(const Plan& plan) -> std::string {
   std::string text;
   for (const Parameter& parameter : plan.parameters) {
-    text += fmt::format("{}  {}{}  {}  {}\n", parameter.name, ToText(parameter.dtype), ToText(parameter.shape),
+    text += fmt::format("{}  {}{}  {}  group {}\n", parameter.name, ToText(parameter.dtype), ToText(parameter.shape),
                         parameter.init, plan.groups[parameter.group].name);
   }
   return text;

@@ -52,7 +52,8 @@ TEST(Cli, ExitCodes) {
       {{"run", broken}, 3},
       {{"eval", broken, "--checkpoint", "x"}, 3},
       {{"eval", sound, "--checkpoint", "x"}, 3},
-      {{"eval", sound}, 2},
+      {{"eval", sound}, 3},
+      {{"eval", sound, "--set", "data.eval_tokens=64"}, 5},
       {{"check", missing}, 2},
       {{"check", folder.path()}, 2},
       {{}, 2},
@@ -238,7 +239,7 @@ TEST(Cli, PlanEmitsWhatIsAsked) {
   EXPECT_THAT(RunShardc({"plan", recipe, "--emit=recipe", "--set", "model.layers=3"}).out,
               HasSubstr("layers = 3  # --set\n"));
   EXPECT_THAT(RunShardc({"plan", recipe, "--emit=model"}).out,
-              HasSubstr("model.norm.weight  f32[8]  normal(0, 0.02)  default\n"));
+              HasSubstr("model.norm.weight  f32[8]  normal(0, 0.02)  group default\n"));
   EXPECT_THAT(
       RunShardc({"plan", recipe, "--print-init"}).out,
       MatchesRegex("init, seed 0, 21 parameters.*model.norm.weight +\\[8\\] +normal\\(0, 0.02\\) +0 +0.02 +init.rule, "
