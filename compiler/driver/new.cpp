@@ -14,14 +14,17 @@
 #include <fmt/format.h>
 
 #include "compiler/base/family_keys.h"
+#include "compiler/base/files.h"
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/printable.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
+#include "compiler/recipe/from_torchtitan.h"
 #include "compiler/recipe/preset_names.h"
 #include "compiler/recipe/reference.h"
+#include "compiler/recipe/text_guard.h"
 #include "compiler/recipe/write.h"
 
 namespace shardc {
@@ -124,7 +127,27 @@ static auto ModelLines(ModelValues values) -> std::string {
   return lines;
 }
 
+/// Returns the recipe of torchtitan's configuration in a file, and prints what it does not have.
+static auto RecipeFromConfiguration(const std::string& path) -> ErrorOr<std::string> {
+  auto text = ReadFile(path, MaxRecipeBytes);
+  if (!text) {
+    return Fail(ExitCode::Usage, "--from {}: {}", path, text.error().message);
+  }
+  auto recipe = RecipeFromTorchtitan(path, *std::move(text));
+  if (!recipe) {
+    return Fail(recipe.error().code, "--from {}", recipe.error().message);
+  }
+  for (const std::string& line : recipe->not_carried) {
+    RETURN_IF_ERROR(WriteResult(fmt::format("not carried over: {}\n", line)));
+  }
+  return std::move(recipe->text);
+}
+
 static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
+  std::error_code unknown;
+  if (std::filesystem::is_regular_file(options.from, unknown)) {
+    return RecipeFromConfiguration(options.from);
+  }
   const auto directory = OpenDirectory(PosixFs(), options.from);
   if (!directory) {
     return Fail(ExitCode::Usage, "--from: {}", directory.error().message);
@@ -182,8 +205,10 @@ auto DeclareNew(CommandOptions& options) -> Action {
   const auto values = std::make_shared<NewOptions>();
   options.Positional("FILE", values->path, "the recipe to write; a file that exists is never replaced");
   options.Text("--preset", values->preset, "NAME", "the model, one of `shardc presets`; default: llama-debug");
-  options.Text("--from", values->from, "DIR",
-               "a model of Hugging Face that the run begins from: [model] is that of its config.json");
+  options.Text(
+      "--from", values->from, "DIR|FILE",
+      "a model of Hugging Face that the run begins from: [model] is that of its config.json; or a configuration "
+      "of torchtitan, as far as recipes can say it");
   return [values] { return ExitCodeOf(WriteNew(*values)); };
 }
 

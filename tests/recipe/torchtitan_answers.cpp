@@ -4,18 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
-#include <numbers>
 #include <optional>
 #include <regex>
 #include <set>
 
 #include "compiler/check/check_recipe.h"
-#include "compiler/expr/step_evaluator.h"
 #include "compiler/ops/op_facts.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/other_tools.h"
+#include "tests/recipe/torchtitan_schedule.h"
 #include "tests/support/plan_samples.h"
 
 namespace shardc {
@@ -222,30 +220,6 @@ const std::vector<Answer> Answers{
 /// Answers that tell to write a remark, or a key whose values other tests compare with published ones.
 const std::set<std::string> NotInPlans{"job.description", "model.flavor"};
 
-/// torchtitan's schedules: components/lr_scheduler.py of v0.2.2.
-struct Scheduler {
-  double total = 1000;
-  double warmup = 200;
-  std::optional<double> decay_ratio = {};
-  std::string type = "linear";
-  double least = 0;
-
-  auto At(double step) const -> double {
-    const double decay = decay_ratio ? std::round(total * *decay_ratio) : total - warmup;
-    if (step < warmup) {
-      return (step + 1) / warmup;
-    }
-    if (step < total + 1 - decay) {
-      return 1;
-    }
-    const double done = std::min((step + 1 - (total + 1 - decay)) / decay, 1.0);
-    const double factor = type == "linear" ? 1 - done
-                          : type == "sqrt" ? 1 - std::sqrt(done)
-                                           : 0.5 * (1 + std::cos(std::numbers::pi * done));
-    return least + (1 - least) * factor;
-  }
-};
-
 auto AnswerTo(std::string_view section, std::string_view key) -> std::string {
   for (const KeyElsewhere& row : TorchtitanKeys()) {
     if (row.section == section && row.key == key) {
@@ -259,16 +233,6 @@ auto AnswerTo(std::string_view section, std::string_view key) -> std::string {
 auto FirstQuoted(const std::string& text) -> std::string {
   const size_t begin = text.find('"') + 1;
   return text.substr(begin, text.find('"', begin) - begin);
-}
-
-auto ExpectSchedule(const std::string& written, const Scheduler& theirs, double peak) -> void {
-  constexpr int64_t Steps = 1000;
-  const Plan plan = CompileSample({"optimizer.lr=" + written, fmt::format("train.steps={}", Steps)});
-  StepEvaluator ours(ParseExpr(plan.scalars[plan.ScalarOf(ScalarRole::Lr)].expression, ExprKind::Schedule).value,
-                     Steps);
-  for (int64_t step = 0; step < Steps; ++step) {
-    ASSERT_NEAR(ours.At(step).value, peak * theirs.At(static_cast<double>(step)), 1e-15) << written << " at " << step;
-  }
 }
 
 /// The rows of torchtitan's schedule; each answer begins with a whole expression.

@@ -1,0 +1,179 @@
+// A recipe made of torchtitan's configuration trains as that did, and names what it cannot say.
+#include "compiler/recipe/from_torchtitan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/check/check_recipe.h"
+#include "compiler/recipe/recipe.h"
+#include "tests/recipe/torchtitan_schedule.h"
+
+namespace shardc {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// Returns the recipe of a configuration; one that the checks refuse ends the test.
+auto RecipeOf(const std::string& configuration) -> Recipe {
+  const auto made = RecipeFromTorchtitan("train.toml", configuration);
+  CHECK(made, "{}", made.error().message);
+  SourceSet sources;
+  Diagnostics diagnostics(&sources);
+  const auto recipe = ReadRecipe("made.toml", made->text, {}, sources, diagnostics);
+  if (recipe.ok()) {
+    CheckRecipe(*recipe, diagnostics);
+  }
+  CHECK(!diagnostics.has_errors(), "{}{}", made->text, RenderText(diagnostics, {}));
+  return *recipe;
+}
+
+TEST(FromTorchtitan, WritesDefaultsOut) {
+  const Recipe recipe = RecipeOf("[model]\nname = \"llama3\"\n");
+  EXPECT_EQ(recipe.model.preset->text(), "llama-debug");
+  EXPECT_EQ(recipe.model.rope_frequency->text, "llama3_rope(8, 1, 4, 8192)");
+  EXPECT_EQ(*recipe.model.seq, 2048);
+  EXPECT_EQ(*recipe.batch.micro, 8);
+  EXPECT_FALSE(recipe.batch.global.is_set);
+  EXPECT_EQ(*recipe.train.steps, 10000);
+  EXPECT_EQ(recipe.precision.compute->text(), "bf16");
+  EXPECT_EQ(recipe.precision.reduce->text(), "fp32");
+  EXPECT_EQ(recipe.precision.master->text(), "fp32");
+  EXPECT_EQ(recipe.recompute.policy->text(), "full");
+  EXPECT_EQ(recipe.recompute.layers->text, "layer % 2 == 1");
+  EXPECT_EQ(*recipe.shard.units, "torchtitan");
+  EXPECT_EQ(recipe.shard.reshard_after_forward->text, "true");
+  EXPECT_EQ(recipe.data.order->text(), "sequential");
+  EXPECT_EQ(*recipe.checkpoint.every, 0);
+  ExpectSchedule(recipe.optimizer.lr->text, {.total = 10000}, 8e-4, 10000);
+}
+
+TEST(FromTorchtitan, CarriesSettingsOver) {
+  const Recipe recipe = RecipeOf(R"toml(
+[model]
+name = "llama3"
+flavor = "8B"
+[optimizer]
+lr = 3e-4
+eps = 1e-9
+beta2 = 0.99
+weight_decay = 0.2
+[training]
+local_batch_size = 2
+global_batch_size = 64
+seq_len = 8192
+max_norm = 0.5
+steps = 50
+mixed_precision_reduce = "bfloat16"
+[parallelism]
+data_parallel_replicate_degree = 2
+data_parallel_shard_degree = 4
+tensor_parallel_degree = 2
+fsdp_reshard_after_forward = "never"
+[activation_checkpoint]
+mode = "selective"
+selective_ac_option = "op"
+[checkpoint]
+enable = true
+interval = 25
+keep_latest_k = 3
+[metrics]
+log_freq = 1
+[validation]
+enable = true
+freq = 5
+[debug]
+seed = 7
+)toml");
+  EXPECT_EQ(recipe.model.preset->text(), "llama3.1-8b");
+  EXPECT_EQ(*recipe.model.seq, 8192);
+  EXPECT_EQ(*recipe.batch.micro, 2);
+  EXPECT_EQ(*recipe.batch.global, 64);
+  EXPECT_EQ(*recipe.mesh.replicate, 2);
+  EXPECT_EQ(*recipe.mesh.dp, 4);
+  EXPECT_EQ(*recipe.mesh.tp, 2);
+  EXPECT_EQ(recipe.shard.reshard_after_forward->text, "false");
+  EXPECT_EQ(recipe.precision.reduce->text(), "bf16");
+  EXPECT_EQ(recipe.recompute.policy->text(), "torchtitan-sac");
+  EXPECT_THAT(*recipe.optimizer.betas, ElementsAre(0.9, 0.99));
+  EXPECT_EQ(*recipe.optimizer.eps, 1e-9);
+  EXPECT_EQ(*recipe.optimizer.weight_decay, 0.2);
+  EXPECT_EQ(*recipe.optimizer.clip_norm, 0.5);
+  EXPECT_EQ(*recipe.checkpoint.every, 25);
+  EXPECT_EQ(*recipe.checkpoint.keep, 3);
+  EXPECT_EQ(*recipe.train.log_every, 1);
+  EXPECT_EQ(*recipe.train.eval_every, 5);
+  EXPECT_THAT(*recipe.data.eval, ElementsAre("validation.bin"));
+  EXPECT_EQ(*recipe.init.seed, 7);
+  // The warm-up is no longer than the run.
+  ExpectSchedule(recipe.optimizer.lr->text, {.total = 50, .warmup = 50}, 3e-4, 50);
+}
+
+TEST(FromTorchtitan, SchedulesAreTheSame) {
+  struct Case {
+    std::string lines;
+    Scheduler theirs;
+  };
+  const std::vector<Case> cases{
+      {"", {}},
+      {"warmup_steps = 0", {.warmup = 0}},
+      {"decay_type = \"cosine\"\nmin_lr_factor = 0.1", {.type = "cosine", .least = 0.1}},
+      {"decay_type = \"sqrt\"\nlr_min = 0.2", {.type = "sqrt", .least = 0.2}},
+      {"decay_ratio = 0.25\nwarmup_steps = 10", {.warmup = 10, .decay_ratio = 0.25}},
+      {"decay_ratio = 0.3333\ndecay_type = \"cosine\"", {.decay_ratio = 0.3333, .type = "cosine"}},
+      {"decay_ratio = 0.3\ndecay_type = \"sqrt\"\nmin_lr_factor = 0.5",
+       {.decay_ratio = 0.3, .type = "sqrt", .least = 0.5}},
+      {"total_steps = 5000", {.total = 5000}},
+      {"total_steps = 5000\ndecay_type = \"cosine\"", {.total = 5000, .type = "cosine"}},
+  };
+  for (const auto& [lines, theirs] : cases) {
+    const Recipe recipe = RecipeOf("[training]\nsteps = 1000\n[lr_scheduler]\n" + lines + "\n");
+    ExpectSchedule(recipe.optimizer.lr->text, theirs, 8e-4);
+  }
+}
+
+TEST(FromTorchtitan, NamesWhatItCannotSay) {
+  const auto made = RecipeFromTorchtitan("train.toml", R"toml(
+[model]
+flavor = "13B"
+converters = ["float8"]
+[optimizer]
+name = "Adam"
+[parallelism]
+pipeline_parallel_degree = 4
+context_parallel_degree = 1
+[activation_checkpoint]
+mode = "memory_budget"
+[training]
+enable_cpu_offload = false
+"odd\nkey" = 1
+)toml");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_THAT(made->not_carried,
+              ElementsAre(StartsWith("[model] flavor = \"13B\": no preset has the sizes"),
+                          StartsWith("[activation_checkpoint] mode = \"memory_budget\": it is \"none\" here"),
+                          StartsWith("[optimizer] name = \"Adam\": it is AdamW here"),
+                          StartsWith("[model] converters = \"a list\": not offered"),
+                          StartsWith("[parallelism] pipeline_parallel_degree = 4: pipeline parallelism is not offered"),
+                          StartsWith("[training] odd\\nkey = 1: nothing is known of this key")));
+  for (const std::string& line : made->not_carried) {
+    EXPECT_THAT(made->text, HasSubstr("#   " + line + "\n"));
+  }
+}
+
+TEST(FromTorchtitan, RefusesOtherTexts) {
+  const auto broken = RecipeFromTorchtitan("train.toml", "[model]\nname = \n");
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().code, ExitCode::RecipeRejected);
+  EXPECT_THAT(broken.error().message, StartsWith("train.toml: line 2: "));
+  for (const std::string text : {"", "[model]\nlayers = 2\n", "name = 4\n"}) {
+    const auto other = RecipeFromTorchtitan("train.toml", text);
+    ASSERT_FALSE(other) << text;
+    EXPECT_THAT(other.error().message, HasSubstr("has no key of torchtitan's configuration"));
+  }
+}
+
+}  // namespace
+}  // namespace shardc
