@@ -125,7 +125,9 @@ class Exporter {
       }
     }
     const std::vector<FilePlan> plans = PlanFiles();
-    const auto config = ConfigOfModel(manifest_.model, type_);
+    auto model = manifest_.model;
+    model["seq"] = std::to_string(std::max(manifest_.data.seq, request_.longest_seq));
+    const auto config = ConfigOfModel(model, type_);
     if (!config) {
       return config.error();
     }

@@ -18,6 +18,8 @@ struct ExportRequest {
   std::optional<DType> type;
   /// Bytes of a file at most, but for one that holds a single tensor.
   int64_t max_file = 5'000'000'000;
+  /// Tokens of the longest sequence that the model takes, if that is more than what the run trained with.
+  int64_t longest_seq = 0;
   /// Directory whose files of a tokenizer are copied; empty: none.
   std::string tokenizer;
 };
