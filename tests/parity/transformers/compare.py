@@ -115,6 +115,12 @@ def install():
         sys.exit(subprocess.run([VENV / "bin" / "python", *sys.argv]).returncode)
 
 
+def steps_of(run_dir):
+    """The lines that a run wrote about its steps."""
+    lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    return [line for line in lines if "grad_norm" in line]
+
+
 def train(family, tied, mesh, **changes):
     """Runs shardc; gives the lines of its metrics and the parameters that it saved last."""
     rules = RULE.format(match="*.bias", value="normal(0, 0.5)") if family == "qwen2" else ""
@@ -127,8 +133,7 @@ def train(family, tied, mesh, **changes):
     done = subprocess.run([ROOT / "build" / "shardc", "run", recipe, "--run-dir", run_dir], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"shardc ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-    return [line for line in lines if "grad_norm" in line], saved_parameters(max((run_dir / "checkpoints").glob("step-*")))
+    return steps_of(run_dir), saved_parameters(max((run_dir / "checkpoints").glob("step-*")))
 
 
 def saved_parameters(checkpoint):
@@ -153,6 +158,36 @@ def saved_parameters(checkpoint):
     return tensors
 
 
+def tokens_of(vocab, count):
+    """A chain in which the next token follows from the last two, so that there is something to learn."""
+    generator = random.Random(1)
+    tokens = [3, 5]
+    while len(tokens) < count:
+        follows = (7 * tokens[-1] + 3 * tokens[-2]) % vocab
+        tokens.append(follows if generator.random() < 0.8 else generator.randrange(vocab))
+    return tokens
+
+
+def train_model(model, tokens, seq, batch, steps):
+    """Trains a model of transformers on the batches that shardc takes with order = "sequential"; gives losses and norms of gradients."""
+    import torch
+
+    c = OPTIMIZER
+    optimizer = torch.optim.AdamW(model.parameters(), lr=c["lr"], betas=(c["beta1"], c["beta2"]), eps=c["eps"], weight_decay=c["weight_decay"])
+    losses, norms = [], []
+    for step in range(steps):
+        begin = step * batch * seq
+        rows = torch.tensor([tokens[begin + i * seq:begin + (i + 1) * seq + 1] for i in range(batch)])
+        logits = model(input_ids=rows[:, :-1]).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), c["clip_norm"]).item())
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, norms
+
+
 def train_transformers(family, tied, initial, tokens):
     """The same 20 steps by transformers' model: losses, norms, parameters."""
     import torch
@@ -167,20 +202,7 @@ def train_transformers(family, tied, initial, tokens):
     missing, unexpected = model.load_state_dict(initial, strict=False)
     if unexpected or set(missing) - ({"lm_head.weight"} if tied else set()):
         sys.exit(f"{family}: the parameters differ: transformers lacks {unexpected}, shardc lacks {missing}")
-    c = OPTIMIZER
-    optimizer = torch.optim.AdamW(model.parameters(), lr=c["lr"], betas=(c["beta1"], c["beta2"]), eps=c["eps"], weight_decay=c["weight_decay"])
-    losses, norms = [], []
-    seq = SIZES["seq"]
-    for step in range(STEPS):
-        begin = step * GLOBAL * seq
-        rows = torch.tensor([tokens[begin + i * seq:begin + (i + 1) * seq + 1] for i in range(GLOBAL)])
-        logits = model(input_ids=rows[:, :-1]).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), c["clip_norm"]).item())
-        optimizer.step()
-        losses.append(loss.item())
+    losses, norms = train_model(model, tokens, SIZES["seq"], GLOBAL, STEPS)
     return losses, norms, {name: tensor.detach() for name, tensor in model.state_dict().items()}
 
 
@@ -194,12 +216,7 @@ def main():
     options = parser.parse_args()
     install()
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    # A chain in which the next token follows from the last two, so that there is something to learn.
-    generator = random.Random(1)
-    tokens = [3, 5]
-    while len(tokens) < STEPS * GLOBAL * SIZES["seq"] + 1:
-        follows = (7 * tokens[-1] + 3 * tokens[-2]) % SIZES["vocab"]
-        tokens.append(follows if generator.random() < 0.8 else generator.randrange(SIZES["vocab"]))
+    tokens = tokens_of(SIZES["vocab"], STEPS * GLOBAL * SIZES["seq"] + 1)
     (SCRATCH / "tokens.bin").write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
 
     print("| family | mesh | loss, first and last | losses differ by | norms by | parameters by |")
@@ -222,4 +239,5 @@ def main():
         sys.exit(f"a loss differs by {worst:.1e}, more than {LOSS_TOLERANCE:.0e}")
 
 
-main()
+if __name__ == "__main__":
+    main()
