@@ -20,6 +20,7 @@ import sys
 
 from compare import OPTIMIZER, ROOT, SCRATCH, VENV, steps_of, tokens_of, train_model
 
+BUILD = ROOT / "build"
 LOGIT_TOLERANCE = 1e-4
 LOSS_TOLERANCE = 1e-5
 NORM_TOLERANCE = 1e-4
@@ -34,7 +35,7 @@ MODELS = {
     "qwen3": ["model.family=qwen3", "model.head_dim=24"],
 }
 MESHES = {"one rank": [], "dp 2": ["mesh.dp=2"], "tp 2": ["mesh.tp=2"], "dp 2 x tp 2": ["mesh.dp=2", "mesh.tp=2"]}
-RECIPE = """[model]
+MODEL = """[model]
 family = "llama"
 layers = 2
 hidden = 32
@@ -47,7 +48,8 @@ seq = {seq}
 [[init.rule]]
 match = "*"
 value = "if num_dims == 1 then normal(1, 0.1) else normal(0, 0.15)"
-
+"""
+TRAINING = """
 [optimizer]
 lr = {lr}
 betas = [{beta1}, {beta2}]
@@ -73,7 +75,7 @@ threads = 1
 
 
 def shardc(*arguments) -> str:
-    done = subprocess.run([ROOT / "build" / "shardc", *arguments], capture_output=True, text=True)
+    done = subprocess.run([BUILD / "shardc", *arguments], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"shardc {' '.join(map(str, arguments))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -154,7 +156,7 @@ def main():
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tokens = tokens_of(VOCAB, STEPS * BATCH * SEQ + 1)
     (SCRATCH / "tokens.bin").write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
-    (SCRATCH / "exchange.toml").write_text(RECIPE.format(**OPTIMIZER, vocab=VOCAB, seq=SEQ, batch=BATCH, steps=STEPS))
+    (SCRATCH / "exchange.toml").write_text((MODEL + TRAINING).format(**OPTIMIZER, vocab=VOCAB, seq=SEQ, batch=BATCH, steps=STEPS))
     run, model_dir = SCRATCH / "exchange", SCRATCH / "model"
     is_same = True
     print(f"| model | direction | mesh | logits differ by | greedy ids that are equal | losses of {STEPS} steps | norms of gradients | weights |")
@@ -183,4 +185,5 @@ def main():
         sys.exit("a figure is beyond what the first lines of this script allow")
 
 
-main()
+if __name__ == "__main__":
+    main()
