@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -87,7 +88,7 @@ class Config {
     return value.starts_with('"') ? value.substr(1, value.size() - 2) : value;
   }
 
-  /// Returns a number; 0 for a value that is none, which the check of the recipe refuses.
+  /// Returns a number; 0 for another value, which the check of the recipe refuses.
   auto TakeNumber(const std::vector<std::string_view>& names, double default_number) -> double {
     return std::strtod(Take(names, WriteToml(default_number)).c_str(), nullptr);
   }

@@ -108,7 +108,8 @@ TEST(Records, HowAnAttemptEnded) {
   const Outcome next = training.Run("run", {"train.steps=1"});
   EXPECT_EQ(next.status, 0) << next.err;
   EXPECT_THAT(next.err, HasSubstr("the last launch (attempt 0003 of run tiny) did not end properly"));
-  EXPECT_THAT(ReadText(training / "run/attempts/0004/log.txt"), HasSubstr("attempt 0003 of run tiny) did not end properly"));
+  EXPECT_THAT(ReadText(training / "run/attempts/0004/log.txt"),
+              HasSubstr("attempt 0003 of run tiny) did not end properly"));
 }
 
 TEST(Records, SavesAreOnRecord) {
