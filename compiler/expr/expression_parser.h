@@ -111,8 +111,8 @@ class ExpressionParser : TokenCursor {
   /// Parses a `let`: it is its body, parsed with the name bound, and adds no node.
   auto ParseLet() -> ExprNodeId;
   auto ParseIf() -> ExprNodeId;
-  /// Reports Python's `value if condition else other`, with the words in our order. Called at the `if`.
-  auto ParseTernary(int begin) -> ExprNodeId;
+  /// Reports Python's `value if condition else other`. Called at the `if`.
+  auto ParseTernary() -> ExprNodeId;
   auto ParseAnd() -> ExprNodeId;
   auto ParseNot() -> ExprNodeId;
   auto ParseComparison() -> ExprNodeId;
@@ -127,9 +127,6 @@ class ExpressionParser : TokenCursor {
 
   // Calls and names.
   auto ParseCall(const Token& name) -> ExprNodeId;
-  /// Reports arguments that are given by name, if there are any; `given` has the name or "" and the text of each.
-  auto HasNamedArguments(const Token& name, int row,
-                         const std::vector<std::pair<std::string_view, std::string_view>>& given) -> bool;
   /// Parses a copy after its `(`.
   auto ParseCopy(int row, const Token& name, const Token& open) -> ExprNodeId;
   /// Returns the pieces of a name, between the `{expr}` whose values become operands.

@@ -58,43 +58,23 @@ auto ExpressionParser::ParseExpression() -> ExprNodeId {
   if (token().kind == TokenKind::Let || token().kind == TokenKind::If) {
     return token().kind == TokenKind::Let ? ParseLet() : ParseIf();
   }
-  const int begin = token().begin;
   const ExprNodeId value = ParseChain(OrOperators, &ExpressionParser::ParseAnd);
-  return token().kind == TokenKind::If ? ParseTernary(begin) : value;
+  return token().kind == TokenKind::If ? ParseTernary() : value;
 }
 
-/// Returns true for kinds that are numbers. It looks at the node alone: what a name or a branch stands for is not known
-/// yet.
-static auto IsNumeric(ExprNodeKind kind) -> bool {
-  return kind == ExprNodeKind::Number || kind == ExprNodeKind::Variable || kind == ExprNodeKind::Call ||
-         (kind >= ExprNodeKind::Negate && kind <= ExprNodeKind::Power);
-}
-
-auto ExpressionParser::ParseTernary(int begin) -> ExprNodeId {
+auto ExpressionParser::ParseTernary() -> ExprNodeId {
   const Level level(*this);
   if (level.TooDeep()) {
     return Broken(token());
   }
-  const auto text = [this](int from, int to) {
-    return text_.substr(static_cast<size_t>(from), static_cast<size_t>(to - from));
-  };
-  const std::string_view value = text(begin, Last().end);
   const Token sign = Take();
-  const int condition_begin = token().begin;
-  const ExprNodeId asked = ParseChain(OrOperators, &ExpressionParser::ParseAnd);
-  std::string condition(text(condition_begin, std::max(condition_begin, Last().end)));
-  // In Python a number is a condition.
-  condition += IsNumeric(Node(asked).kind) ? " != 0" : "";
-  if (token().kind != TokenKind::Else) {
-    ReportFault(sign, "`if` stands where an operator or the end belongs; write: if condition then a else b");
+  ReportFault(sign, "the condition comes first; write: if condition then a else b");
+  ParseChain(OrOperators, &ExpressionParser::ParseAnd);
+  if (Accept(TokenKind::Else)) {
+    ParseExpression();
+  } else {
     Skip();
-    return Broken(sign);
   }
-  Take();
-  const int other_begin = token().begin;
-  ParseExpression();
-  ReportFault(sign, fmt::format("the condition comes first; write: if {} then {} else {}", condition, value,
-                                text(other_begin, std::max(other_begin, Last().end))));
   return Broken(sign);
 }
 

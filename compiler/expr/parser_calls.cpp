@@ -21,20 +21,13 @@ auto ExpressionParser::ParseCall(const Token& name) -> ExprNodeId {
     return ParseCopy(*row, name, open);
   }
   std::vector<ExprNodeId> arguments;
-  std::vector<std::pair<std::string_view, std::string_view>> given;
   if (token().kind != TokenKind::Close && token().kind != TokenKind::End) {
     do {
-      const bool has_name = token().kind == TokenKind::Name && Next().kind == TokenKind::Assign;
-      given.emplace_back(has_name ? TextOfToken(Take()) : "", "");
-      Accept(TokenKind::Assign);
-      const int begin = token().begin;
       arguments.push_back(ParseExpression());
-      given.back().second =
-          text_.substr(static_cast<size_t>(begin), static_cast<size_t>(std::max(0, Last().end - begin)));
     } while (Accept(TokenKind::Comma));
   }
   // Where the list of arguments is not whole, its length says nothing.
-  if (!Close(open, "an operator, `,` or `)`") || !row || HasNamedArguments(name, *row, given)) {
+  if (!Close(open, "an operator, `,` or `)`") || !row) {
     return Broken(name);
   }
   const ExprFunctionRow& function = ExprFunctionRows()[static_cast<size_t>(*row)];
@@ -49,30 +42,6 @@ auto ExpressionParser::ParseCall(const Token& name) -> ExprNodeId {
   tree_.nodes[call].row = *row;
   tree_.nodes[call].end = end;
   return call;
-}
-
-auto ExpressionParser::HasNamedArguments(const Token& name, int row,
-                                         const std::vector<std::pair<std::string_view, std::string_view>>& given)
-    -> bool {
-  const auto is_named = [](const auto& argument) { return !argument.first.empty(); };
-  if (std::none_of(given.begin(), given.end(), is_named)) {
-    return false;
-  }
-  const ExprFunctionRow& function = ExprFunctionRows()[static_cast<size_t>(row)];
-  std::vector<std::string> texts;
-  for (const std::string_view parameter : ParameterNames(function)) {
-    const auto by_name =
-        std::find_if(given.begin(), given.end(), [&](const auto& argument) { return argument.first == parameter; });
-    const size_t place = texts.size();
-    const bool by_place = place < given.size() && !is_named(given[place]);
-    texts.emplace_back(by_name != given.end() ? by_name->second
-                       : by_place             ? given[place].second
-                       : parameter == "mean"  ? "0"
-                                              : parameter);
-  }
-  Report(name, "expr-syntax",
-         fmt::format("arguments go by position; write: {}({})", function.name, fmt::join(texts, ", ")));
-  return true;
 }
 
 auto ExpressionParser::ParseCopy(int row, const Token& name, const Token& open) -> ExprNodeId {

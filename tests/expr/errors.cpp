@@ -25,7 +25,7 @@ struct ErrorCase {
 
 constexpr ErrorCase ErrorCases[] = {
     // Single tokens.
-    {"1_000", "1:5 expr-syntax: `1_000` is not a number; write 1000\n"},
+    {"1_000", "1:5 expr-syntax: `1_000` is not a number\n"},
     {"1_x", "1:3 expr-syntax: `1_x` is not a number\n"},
     {"2x", "1:2 expr-syntax: `2x` is not a number\n"},
     {"1..2", "1:4 expr-syntax: `1..2` is not a number\n"},
@@ -38,7 +38,8 @@ constexpr ErrorCase ErrorCases[] = {
     {"3 \xe2\x88\x92 4", "3:3 expr-syntax: `\\u2212` is not part of the language\n"},
     {"3 \xff 4", "3:1 expr-syntax: `\\xff` is not part of the language\n"},
     {std::string_view("3 \0 4", 5), "3:1 expr-syntax: `\\u0000` is not part of the language\n"},
-    {"layer = 3", "7:1 expr-syntax: `=` is not an operator; write `==` for equality [==]\n", Predicate},
+    {"layer = 3",
+     "7:1 expr-syntax: `=` is not an operator; write `==` for equality, and arguments without names [==]\n", Predicate},
     {"true && true", "6:2 expr-syntax: `&&` is not an operator; write `and` for both conditions [and]\n", Predicate},
     {"true || true", "6:2 expr-syntax: `||` is not an operator; write `or` for either condition [or]\n", Predicate},
     {"!true", "1:1 expr-syntax: `!` is not an operator; write `not` for the opposite [not]\n", Predicate},
@@ -46,7 +47,7 @@ constexpr ErrorCase ErrorCases[] = {
     // What an operator of another language takes and gives is not judged.
     {"layer && 1", "7:2 expr-syntax: `&&` is not an operator; write `and` for both conditions [and]\n"},
     {"(layers = 3) * layr",
-     "9:1 expr-syntax: `=` is not an operator; write `==` for equality [==]\n"
+     "9:1 expr-syntax: `=` is not an operator; write `==` for equality, and arguments without names [==]\n"
      "16:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"},
     // Structure.
     {"", "1:1 expr-syntax: the text is empty; an init rule is expected here\n"},
@@ -82,7 +83,7 @@ constexpr ErrorCase ErrorCases[] = {
     {"let a = 1", "10:1 expr-syntax: expected an operator or `in`, but the text ends\n"},
     {"let a = 1, b = 2 in a",
      "10:1 expr-syntax: expected an operator or `in`, found `,`\n"
-     "14:1 expr-syntax: `=` is not an operator; write `==` for equality [==]\n"},
+     "14:1 expr-syntax: `=` is not an operator; write `==` for equality, and arguments without names [==]\n"},
     {"let a = 1 inn a", "11:3 expr-syntax: expected an operator or `in`, found `inn` [in]\n"},
     {"let a = 1 + in a + layr",
      "13:2 expr-syntax: expected a value, found `in`\n"
@@ -105,7 +106,7 @@ constexpr ErrorCase ErrorCases[] = {
     {"2 * (let a = true in a)", "5:19 expr-type: `*` takes numbers; `(let a = true in a)` is a condition\n"},
     {"let a(x) = 2 in a",
      "6:1 expr-syntax: expected `=`, found `(`\n"
-     "10:1 expr-syntax: `=` is not an operator; write `==` for equality [==]\n"},
+     "10:1 expr-syntax: `=` is not an operator; write `==` for equality, and arguments without names [==]\n"},
     // Functions that are written in the language.
     {"zeros", "1:5 expr-argument-count: `zeros` is a function without arguments: `zeros()`\n"},
     {"zeros(1)", "1:5 expr-argument-count: `zeros` takes no arguments, here 1 is given\n"},
@@ -234,7 +235,7 @@ constexpr ErrorCase ErrorCases[] = {
     // Several at once, in text order, and nothing that follows from another.
     {"layr + 1_0 * true + sqr(fan_inn)",
      "1:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"
-     "8:3 expr-syntax: `1_0` is not a number; write 10\n"
+     "8:3 expr-syntax: `1_0` is not a number\n"
      "14:4 expr-type: `*` takes numbers; `true` is a condition\n"
      "21:3 expr-unknown-name: `sqr` is not known in an init rule [sqrt]\n"
      "25:7 expr-unknown-name: `fan_inn` is not known in an init rule [fan_in]\n"},
@@ -244,10 +245,11 @@ constexpr ErrorCase ErrorCases[] = {
      "fan_out, numel, num_dims, heads, kv_heads, head_dim, ffn, vocab, seq, init_std, pi, true, false\n"
      "25:1 expr-syntax: expected an operator, `,` or `)`, found `2`\n"
      "33:6 expr-argument-count: `normal` takes 2 arguments (mean, std), here 1 is given\n"},
-    {"layer ? 2 == 0", "7:1 expr-syntax: `?` is not part of the language\n", Predicate},
-    {"if layer ? 2 == 0 then 1 else 2", "10:1 expr-syntax: `?` is not part of the language\n"},
+    {"layer ? 2 == 0", "7:1 expr-syntax: `?` is not an operator; write: if condition then a else b\n", Predicate},
+    {"if layer ? 2 == 0 then 1 else 2",
+     "10:1 expr-syntax: `?` is not an operator; write: if condition then a else b\n"},
     {"(layer ? 2) == 0 and layr > 1",
-     "8:1 expr-syntax: `?` is not part of the language\n"
+     "8:1 expr-syntax: `?` is not an operator; write: if condition then a else b\n"
      "22:4 expr-unknown-name: `layr` is not known in a predicate [layer]\n",
      Predicate},
 };
