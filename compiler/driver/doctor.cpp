@@ -1,11 +1,9 @@
 // shardc doctor [RECIPE]: what each host of a launch sees, by shardc-run, in the processes that a launcher starts.
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
 #include "compiler/base/timeout.h"
-#include "compiler/cluster/guard.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
@@ -26,7 +24,6 @@ struct DoctorOptions {
 
 static auto Examine(const DoctorOptions& options) -> Status {
   RETURN_IF_ERROR(CheckTimeout(options.timeout));
-  StartGuard(std::getenv, *ParseTimeout(options.timeout));
   std::string run_dir = options.run_dir;
   if (run_dir.empty() && !options.recipe.path.empty()) {
     RecipeSource source(options.recipe);

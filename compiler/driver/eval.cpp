@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "compiler/base/timeout.h"
-#include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
 #include "compiler/driver/checkpoint_path.h"
 #include "compiler/driver/output.h"
@@ -33,7 +32,6 @@ static auto BecomeEvaluation(const std::string& plan_path, Device device, const 
 }
 
 static auto Eval(EvalOptions options) -> Status {
-  StartGuard(std::getenv, DefaultTimeout);
   options.checkpoint = CheckpointAt(options.checkpoint);
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {

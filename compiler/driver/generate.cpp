@@ -5,9 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "compiler/base/timeout.h"
 #include "compiler/check/check_recipe.h"
-#include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
 #include "compiler/data/token_file.h"
 #include "compiler/data/token_ids.h"
@@ -90,7 +88,6 @@ static auto CompileFor(const Recipe& recipe, int64_t samples, const std::string&
 }
 
 static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Arguments asked) -> Status {
-  StartGuard(std::getenv, DefaultTimeout);
   const std::string given = CheckpointAt(options.checkpoint);
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {

@@ -8,7 +8,6 @@
 #include "compiler/base/files.h"
 #include "compiler/base/step_range.h"
 #include "compiler/base/timeout.h"
-#include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
 #include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/output.h"
@@ -204,7 +203,6 @@ static auto CallFor(const RunOptions& options, const std::optional<LaunchPlace>&
 static auto Run(const RunOptions& options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
-  StartGuard(std::getenv, ParseTimeout(options.timeout).value_or(DefaultTimeout));
   const auto place = FindPlace(std::getenv);
   if (!place) {
     return Refuse(options, place.error());

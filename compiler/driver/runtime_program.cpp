@@ -16,7 +16,6 @@
 #include "compiler/base/files.h"
 #include "compiler/base/fs.h"
 #include "compiler/base/timeout.h"
-#include "compiler/cluster/guard.h"
 
 namespace shardc {
 
@@ -74,9 +73,6 @@ auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> 
   }
   std::vector<std::string> texts{program};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
-  if (StartGuard(std::getenv, DefaultTimeout)) {
-    texts.emplace_back("--is-guarded");
-  }
   std::vector<char*> argv;
   for (std::string& text : texts) {
     argv.push_back(text.data());

@@ -43,7 +43,7 @@ enum class RankState : uint32_t { Starting, Running, Finished, Failed, Dead };
 /// How long a rank waits for its peers.
 struct WaitOptions {
   Seconds timeout{600};
-  /// After this long, `warn` is told once a wait who is missing.
+  /// After this time `warn` is called, once per wait, with the missing ranks.
   Seconds slow_after{30};
   std::function<void(const std::string&)> warn;
 };
@@ -131,9 +131,6 @@ class ControlBlock {
   auto NameOf(int64_t rank) const -> std::string;
   /// Returns the ranks whose processes have ended without an error. Cost: a file of /proc for each rank.
   auto GoneRanks() const -> std::vector<int64_t>;
-  /// Kills the processes of ranks that are stopped (SIGSTOP): they would not learn that the job has failed. Returns
-  /// each of these ranks once. Requires: the job has failed. Cost: as GoneRanks.
-  auto EndStoppedRanks() -> std::vector<int64_t>;
 
   /// Returns the flag that a signal to any rank or to the launcher raises; the ranks agree on it in `control`. A signal
   /// handler may store to it.

@@ -160,21 +160,6 @@ auto ControlBlock::GoneRanks() const -> std::vector<int64_t> {
   return gone;
 }
 
-auto ControlBlock::EndStoppedRanks() -> std::vector<int64_t> {
-  std::vector<int64_t> ended;
-  for (int64_t rank = local_.begin; rank < local_.end && place_.members == Members::Processes; ++rank) {
-    const auto stat = StateOf(rank) == RankState::Running ? ProcessOf(rank) : std::nullopt;
-    // 't' is a process that a debugger looks at.
-    const bool is_stopped = stat && stat->state == 'T';
-    // Processes of other users stay: the call fails.
-    if (is_stopped && kill(WordsOf(rank).pid.load(std::memory_order_relaxed), SIGKILL) == 0) {
-      MarkFailed(rank, ExitCode::Environment, SIGKILL);
-      ended.push_back(rank);
-    }
-  }
-  return ended;
-}
-
 auto ControlBlock::ProcessOf(int64_t rank) const -> std::optional<ProcessStat> {
   const RankWords& words = WordsOf(rank);
   const auto stat = ReadProcessStat(words.pid.load(std::memory_order_relaxed));

@@ -22,7 +22,7 @@
 #include "compiler/base/process_stat.h"
 #include "compiler/base/standard_streams.h"
 #include "compiler/base/timeout.h"
-#include "compiler/cluster/guard.h"
+#include "compiler/cluster/launcher_end.h"
 #include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/plan/text.h"
@@ -252,8 +252,6 @@ auto RunCommand(int argc, char** argv) -> int {
   app.add_option("--refused", refused, "The recipe has no plan, by this exit code")->group(Hidden);
   app.add_option("--refused-why", refused_why, "Why")->group(Hidden);
   app.add_flag("--refused-is-told", options.refused_is_told, "Process 0 has told it")->group(Hidden);
-  bool is_guarded = false;
-  app.add_flag("--is-guarded", is_guarded, "The guard has been started")->group(Hidden);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -271,9 +269,7 @@ auto RunCommand(int argc, char** argv) -> int {
   if (refused != 0) {
     options.refused = Error{static_cast<ExitCode>(refused), refused_why};
   }
-  if (!is_guarded) {
-    StartGuard(std::getenv, options.timeout);
-  }
+  EndWithLauncher(std::getenv);
   if (!ids_path.empty()) {
     options.generate = std::move(generate);
     if (const Status read = ReadIds(ids_path, options.generate->ids); !read) {

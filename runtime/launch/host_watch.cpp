@@ -94,11 +94,6 @@ auto HostWatch::LookAtProcesses() -> void {
   for (const int64_t rank : block_.GoneRanks()) {
     block_.MarkFailed(rank, ExitCode::Environment, -1);
   }
-  if (block_.FirstFailure()) {
-    for (const int64_t rank : block_.EndStoppedRanks()) {
-      options_.on_ended(rank);
-    }
-  }
 }
 
 auto HostWatch::RanksHaveEnded() const -> bool {

@@ -29,18 +29,15 @@ class HostWatch {
     int64_t host = 0;
     /// Listens to the other hosts and gives signs of life, for all processes of the host.
     bool speaks_for_host = true;
-    /// Looks whether processes of ranks have ended, and ends those that are stopped when the job has failed; a launcher
-    /// that forked them does so itself.
+    /// Looks whether processes of ranks have ended; a launcher that forked them does so itself.
     bool watches_processes = false;
-    /// Told which ranks were stopped and are ended. Requires: set if `watches_processes` is.
-    std::function<void(int64_t rank)> on_ended;
     /// Called once, `grace` after the first failure, wherever it was; null: never.
     std::function<void()> after_grace;
     /// The member of the job that this process is (JobStore::Join), and its name, if its connection of the meeting is
     /// closed.
     std::optional<int64_t> member;
     std::string member_name;
-    Seconds grace{5};
+    Seconds grace{3};
     /// How long ranks wait for each other.
     Seconds timeout = DefaultTimeout;
   };
@@ -57,7 +54,7 @@ class HostWatch {
   auto HasStore() const -> bool { return store_ != nullptr && !store_->is_broken(); }
   /// Connects again, now and then. If that does not help, the job fails.
   auto SeekStore(Clock::time_point now) -> void;
-  /// Looks for ranks on this host whose processes are gone and, after a failure, for those that are stopped.
+  /// Looks for ranks on this host whose processes are gone.
   auto LookAtProcesses() -> void;
   auto Beat() -> void;
   auto Publish() -> void;

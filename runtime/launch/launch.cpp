@@ -56,8 +56,6 @@ class Launcher {
     int64_t rank = 0;
     pid_t pid = 0;
     bool running = false;
-    /// It was stopped, and is killed for that.
-    bool was_stopped = false;
     ExitCode code = ExitCode::Ok;
   };
 
@@ -65,7 +63,6 @@ class Launcher {
   auto Reap() -> void;
   auto HandleExit(Child& child, int status) -> void;
   auto EndTheRest() -> void;
-  auto EndStopped() -> void;
   auto SignalAll(int signal) -> void;
   /// Ends all processes of a job that does not start.
   auto EndAll() -> void;
@@ -82,12 +79,6 @@ class Launcher {
 };
 
 }  // namespace
-
-/// Reports a rank that was stopped when the job had failed. It is killed at once.
-static auto TellOfStopped(const Job& job, int64_t rank) -> void {
-  job.Say(fmt::format("warning: {} is stopped and does not learn of the failure, so it is ended, {}",
-                      job.control->NameOf(rank), job.control->WhereIs(rank)));
-}
 
 /// Reports the failure of the job, unless an error was reported on this host already.
 static auto TellIfNobodyHas(const Job& job, const std::string& failure) -> void {
@@ -222,17 +213,10 @@ auto Launcher::HandleExit(Child& child, int status) -> void {
   }
   const bool reported = WIFEXITED(status) && block.StateOf(rank) == RankState::Failed;
   const std::string text = block.FailureText(failure);
-  if (!reported && sent_ == 0 && !child.was_stopped && block.IsNews(text)) {
+  if (!reported && sent_ == 0 && block.IsNews(text)) {
     job_.Say(fmt::format("error: {}{}", text, failure.signal == SIGKILL ? KilledText() : ""));
   }
   block.MarkFailed(rank, failure.code, failure.signal);
-}
-
-auto Launcher::EndStopped() -> void {
-  for (const int64_t rank : job_.control->EndStoppedRanks()) {
-    children_[static_cast<size_t>(rank - job_.control->ranks().begin)].was_stopped = true;
-    TellOfStopped(job_, rank);
-  }
 }
 
 auto Launcher::EndTheRest() -> void {
@@ -242,7 +226,6 @@ auto Launcher::EndTheRest() -> void {
     }
     failed_at_ = Clock::now();
   }
-  EndStopped();
   const double since = std::chrono::duration<double>(Clock::now() - *failed_at_).count();
   const double grace = job_.options->grace.value;
   if (since >= grace && sent_ == 0) {
@@ -321,7 +304,6 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
                                        .host = meeting.place().host(),
                                        .speaks_for_host = meeting.is_first_of_host(),
                                        .watches_processes = true,
-                                       .on_ended = [&job](int64_t ended) { TellOfStopped(job, ended); },
                                        .after_grace = [&job, rank] { LeaveAtOnce(job, rank); },
                                        .grace = options.grace,
                                        .timeout = options.timeout});

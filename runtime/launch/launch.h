@@ -49,8 +49,9 @@ struct LaunchOptions {
   std::optional<std::chrono::steady_clock::time_point> end_time;
   /// How long a rank waits for its peers in a collective.
   Seconds timeout = DefaultTimeout;
-  /// How long the others have to end by themselves after the first failure.
-  Seconds grace{5};
+  /// How long the others have to end by themselves after the first failure. A rank that is stopped (SIGSTOP) is killed
+  /// a second later, so the whole job ends within `timeout` + 5 s.
+  Seconds grace{3};
 };
 
 /// Forks one process a rank and waits for all.

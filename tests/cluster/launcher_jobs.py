@@ -90,6 +90,21 @@ class SlurmTest(JobsTest):
                 self.nothing_is_left()
                 self.same_run(training, name, "one")
 
+    def test_a_daemon_that_is_killed(self):
+        """That of a step on a host, the parent of its tasks: the ranks of all hosts save and end."""
+        training = self.training("mesh.dp=4", *ENDLESS)
+        step = self.cluster.start(["srun", "-N2", "-n4", "--ntasks-per-node=2", *training.run("run")],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until("three steps", lambda: training.last_step("run") >= 3 or step.poll() is not None)
+        os.kill(parent_of(launched_on(self.hosts[2])[0]), signal.SIGKILL)
+        begin = time.monotonic()
+        self.nothing_is_left()
+        show(f"Slurm's daemon of a step on a host is killed: nothing is left after {time.monotonic() - begin:.1f} s")
+        self.assertEqual(training.checkpoints("run"), [f"step-{training.last_step('run'):08}"])
+        # Slurm waits for the daemon, and not for ever.
+        self.cluster.run(["scancel", "--name=shardc"])
+        step.wait(timeout=60)
+
     def test_cyclic_is_refused(self):
         training = self.training("mesh.dp=4")
         done = self.srun("-n4", "--ntasks-per-node=2", "--distribution=cyclic", *training.run("run"))

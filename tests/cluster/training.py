@@ -161,7 +161,7 @@ def processes_of(host: Host, program: str = "shardc") -> list[int]:
 
 
 def launched_on(host: Host) -> list[int]:
-    """The processes of shardc-run on the host, without guards and the store, which have names of their own."""
+    """The processes of shardc-run on the host, without the store, which has a name of its own."""
     launched = []
     for pid in processes_of(host):
         with contextlib.suppress(OSError):
