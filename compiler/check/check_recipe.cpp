@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks files) -> bool {
+auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks files) -> void {
   CheckContext context(recipe, diagnostics);
   CheckValues(context);
   CheckOwnedKeys(context);
@@ -26,9 +26,21 @@ auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks file
   CheckStart(context);
   CheckRun(context);
   CheckPlanSize(context);
-  const bool has_model = HasSoundModel(context);
   diagnostics.AddWaiting(context.num_waiting());
-  return has_model;
+}
+
+auto ReadAndCheck(const std::string& path, std::string text, const std::vector<std::string>& overrides,
+                  SourceSet& sources, Diagnostics& diagnostics, const ReadOptions& options) -> ErrorOr<Recipe> {
+  const int num_errors = diagnostics.num_errors();
+  Recipe recipe = ReadSoundParts(path, std::move(text), overrides, sources, diagnostics, options.left_out);
+  if (options.num_hosts > 1) {
+    SetHosts(options.num_hosts, recipe, sources, diagnostics);
+  }
+  CheckRecipe(recipe, diagnostics, options.files);
+  if (diagnostics.num_errors() > num_errors) {
+    return Error{ExitCode::RecipeRejected, ""};
+  }
+  return recipe;
 }
 
 }  // namespace shardc

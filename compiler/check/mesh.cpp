@@ -127,16 +127,19 @@ auto CheckMesh(CheckContext& context) -> void {
   for (const CutSize& size : sizes) {
     numbers.push_back(size.size);
   }
+  const auto is_uncut = [&](const CutSize& size) { return size.size % *tp != 0; };
+  const auto first = std::ranges::find_if(sizes, is_uncut);
+  if (first == sizes.end()) {
+    return;
+  }
+  auto builder = context.diags().Build(tp.at, DiagnosticKind::TpNotDivisor, first->name, first->size, *tp);
   for (const CutSize& size : sizes) {
-    if (size.size % *tp != 0) {
-      context.diags()
-          .Build(tp.at, DiagnosticKind::TpNotDivisor, size.name, size.size, *tp)
-          .Note(size.at, fmt::format("`{}` set here", size.name))
-          .Help(fmt::format("use tp = {}", NearestDivisors(*tp, numbers)))
-          .Emit();
-      context.MarkFaulty(tp);
+    if (is_uncut(size)) {
+      builder.Note(size.at, fmt::format("`{}` is {}", size.name, size.size));
     }
   }
+  builder.Help(fmt::format("use tp = {}", NearestDivisors(*tp, numbers))).Emit();
+  context.MarkFaulty(tp);
 }
 
 }  // namespace shardc

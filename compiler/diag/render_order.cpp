@@ -11,7 +11,8 @@ auto InPlaceOrder(const Diagnostics& diagnostics) -> std::vector<const Diagnosti
     sorted.push_back(&diagnostic);
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const Diagnostic* a, const Diagnostic* b) {
-    return std::tie(a->at.source, a->at.line, a->at.column) < std::tie(b->at.source, b->at.line, b->at.column);
+    const auto place = [](const SourceRange& at) { return std::tuple(at.source, at.line < 1, at.line, at.column); };
+    return place(a->at) < place(b->at);
   });
   return sorted;
 }

@@ -7,7 +7,8 @@
 
 namespace shardc {
 
-/// All diagnostics by source, line and column, those without a place first; equals stay as they were added.
+/// Returns all diagnostics by source, line and column: those without a source first, and those of a source without a
+/// line, such as a section that is missing, after its others. Equals stay as they were added.
 auto InPlaceOrder(const Diagnostics& diagnostics) -> std::vector<const Diagnostic*>;
 
 }  // namespace shardc

@@ -22,7 +22,7 @@
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 #include "compiler/recipe/from_torchtitan.h"
-#include "compiler/recipe/preset_names.h"
+#include "compiler/recipe/presets.h"
 #include "compiler/recipe/reference.h"
 #include "compiler/recipe/text_guard.h"
 #include "compiler/recipe/write.h"

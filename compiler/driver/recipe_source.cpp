@@ -2,16 +2,13 @@
 
 #include "compiler/driver/recipe_source.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
 #include "compiler/diag/render_order.h"
 #include "compiler/driver/output.h"
-#include "compiler/passes/check_names.h"
 #include "compiler/plan/text.h"
-#include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/presets.h"
 #include "compiler/verify/read_plan.h"
 
@@ -33,55 +30,6 @@ RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::stri
   diagnostics_.set_strict(options.is_strict);
 }
 
-/// What tells at a glance that the text of a file is no recipe; empty where it may be one.
-static auto WhyNoText(std::string_view path, std::string_view text) -> std::string {
-  const bool is_utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) {
-    // Perhaps a recipe of which nothing is written yet.
-    return path.ends_with(".plan") || path.ends_with(".shardc") ? "it is empty" : "";
-  }
-  if (const size_t nul = text.find('\0'); nul != std::string_view::npos && !is_utf16) {
-    return fmt::format("it is no text, byte {} is NUL", nul);
-  }
-  return text[first] == '{' ? "it is JSON" : "";
-}
-
-/// True if a line begins as a table of a recipe does, or a key of one does: `[model]`, `[[init.rule]]`, `model.layers`,
-/// `model = {`.
-static auto NamesASection(std::string_view text) -> bool {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const size_t first = std::min(line.find_first_not_of(" \t[\"'"), line.size());
-    const bool is_header = line.substr(0, first).find('[') != std::string_view::npos;
-    line.remove_prefix(first);
-    const std::string_view word = line.substr(0, line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
-    const std::string_view after = line.substr(word.size());
-    const size_t sign = after.find_first_not_of(' ');
-    const bool is_inline = sign != std::string_view::npos && after[sign] == '=' && after.find('{') != after.npos;
-    if ((is_header || is_inline || after.starts_with('.')) &&
-        std::ranges::any_of(RecipeSectionRows(), [&](const RecipeSectionRow& row) { return row.section == word; })) {
-      return true;
-    }
-  }
-  return false;
-}
-
-static auto IsSyntaxError(const Diagnostic& diagnostic) -> bool {
-  return diagnostic.kind == DiagnosticKind::TomlSyntax && diagnostic.severity == Severity::Error;
-}
-
-static auto HasSyntaxError(const Diagnostics& diagnostics) -> bool {
-  return std::ranges::any_of(diagnostics.all(), IsSyntaxError);
-}
-
-/// Requires: there is one.
-static auto FirstSyntaxError(const Diagnostics& diagnostics) -> Diagnostic {
-  return *std::ranges::find_if(diagnostics.all(), IsSyntaxError);
-}
-
 auto RecipeSource::Load() -> ErrorOr<Recipe> {
   // Enough to say how large a file is that is too large; not what /dev/zero holds.
   constexpr size_t read_limit = size_t{64} << 20;
@@ -92,28 +40,8 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
     diagnostics_.Build({}, DiagnosticKind::FileUnreadable, options_.path, text.error().message).Emit();
     return Error{ExitCode::Usage, ""};
   }
-  if (const std::string reason = WhyNoText(options_.path, *text); !reason.empty()) {
-    diagnostics_.Build({}, DiagnosticKind::NeitherRecipeNorPlan, options_.path, reason).Emit();
-    return rejected;
-  }
-  const bool names_a_section = NamesASection(*text);
   SetCheckContext(fmt::format("checking {}", options_.path));
-  Diagnostics found(&sources_);
-  found.set_strict(options_.is_strict);
-  auto recipe = ReadAndCheck(options_.path, *std::move(text), options_.sets, sources_, found, read_);
-  if (!names_a_section && HasSyntaxError(found)) {
-    // All that is said of such a text as a recipe would be noise.
-    diagnostics_
-        .Build({}, DiagnosticKind::NeitherRecipeNorPlan, options_.path,
-               "it is not TOML with a section such as [model], and does not begin with `plan version=`")
-        .Emit();
-    diagnostics_.Add(FirstSyntaxError(found));
-    return rejected;
-  }
-  for (const Diagnostic& diagnostic : found.all()) {
-    diagnostics_.Add(diagnostic);
-  }
-  diagnostics_.AddWaiting(found.num_waiting());
+  auto recipe = ReadAndCheck(options_.path, *std::move(text), options_.sets, sources_, diagnostics_, read_);
   if (!recipe) {
     return recipe.error();
   }
@@ -130,9 +58,6 @@ auto RecipeSource::LoadAndCompile(const PipelineOptions& options) -> ErrorOr<Pla
     return recipe.error();
   }
   auto plan = Compile(*recipe, options, diagnostics_);
-  if (!plan && diagnostics_.has_errors()) {
-    ReportNameFaults(*recipe, diagnostics_);
-  }
   if (plan && diagnostics_.has_errors()) {
     return Error{ExitCode::RecipeRejected, ""};
   }

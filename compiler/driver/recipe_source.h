@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/check/check_recipe.h"
 #include "compiler/driver/command.h"
-#include "compiler/passes/check_names.h"
 #include "compiler/passes/pipeline.h"
 
 namespace shardc {

@@ -81,18 +81,18 @@ static auto PublishedSizes(const Manifest& manifest) -> std::optional<ModelSizes
   }
   SourceSet sources;
   Diagnostics unread(&sources);
-  const auto recipe = ReadSoundParts(ConfigName, std::move(text), {}, sources, unread, LeftOut::Refuse);
-  if (!recipe || !recipe->model.family->is_accepted()) {
+  const Recipe recipe = ReadSoundParts(ConfigName, std::move(text), {}, sources, unread, LeftOut::Refuse);
+  if (!recipe.model.family.is_known || !recipe.model.family->is_accepted()) {
     return std::nullopt;
   }
-  const ModelSection& model = recipe->model;
+  const ModelSection& model = recipe.model;
   for (const Located<int64_t>* size : {&model.hidden, &model.heads, &model.kv_heads, &model.head_dim, &model.ffn,
                                        &model.vocab, &model.layers, &model.seq}) {
     if (size->is_set && (**size < 1 || **size > MostOfSize)) {
       return std::nullopt;
     }
   }
-  return ResolveModel(*recipe);
+  return ResolveModel(recipe);
 }
 
 /// Compares what config.json gives with the tensors that there are, and with the recipe.

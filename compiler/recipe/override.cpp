@@ -7,7 +7,7 @@
 
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/text_guard.h"
-#include "compiler/recipe/toml_faults.h"
+#include "compiler/recipe/toml_tree.h"
 
 namespace shardc {
 
@@ -75,11 +75,8 @@ auto ParseOverride(const SourceSet& sources, int16_t source, Diagnostics& diagno
   TomlFault fault;
   if (const auto root = ParseToml(sources, source, fault); root) {
     value = root->entries.at(0).value.entries.at(0).value;
-  } else if (fault.message.find("representable in 64 bits") != std::string::npos) {
-    const WordedFault worded = WordTomlFault(fault.message);
-    return reject(range(value_offset, raw.size()), worded.message, worded.help);
   } else if (!raw.empty() && std::string_view("\"'[{").find(raw.front()) != std::string_view::npos) {
-    return reject(fault.at, WordTomlFault(fault.message).message);
+    return reject(fault.at, fmt::format("the value is not TOML: {}", fault.message));
   } else {
     value.kind = TomlNode::Kind::Text;
     value.text = raw;

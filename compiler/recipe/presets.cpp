@@ -1,9 +1,18 @@
 #include "compiler/recipe/presets.h"
 
 #include "compiler/base/preset_rows.h"
-#include "compiler/recipe/preset_names.h"
 
 namespace shardc {
+
+auto HelpOnPresets(std::string_view name) -> std::string {
+  std::vector<std::string_view> names;
+  for (const PresetRow& row : PresetRows()) {
+    names.push_back(row.name);
+  }
+  const std::string closest = ClosestWord(name, names);
+  return fmt::format("{}`shardc presets` lists all",
+                     closest.empty() ? "" : fmt::format("did you mean \"{}\"? ", closest));
+}
 
 auto TextOfPreset(const Recipe& recipe, Diagnostics& diagnostics) -> StandInText {
   const Located<OneOf<ModelPreset>>& preset = recipe.model.preset;

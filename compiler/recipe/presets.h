@@ -17,6 +17,9 @@ struct StandInText {
   std::string lines;
 };
 
+/// Returns the help of a message about a preset that does not exist: the nearest name, and where all names are.
+auto HelpOnPresets(std::string_view name) -> std::string;
+
 /// The lines of the recipe's preset; nothing if the recipe names none, or one that does not exist, which is reported.
 auto TextOfPreset(const Recipe& recipe, Diagnostics& diagnostics) -> StandInText;
 

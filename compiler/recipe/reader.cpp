@@ -9,8 +9,6 @@
 #include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/presets.h"
 #include "compiler/recipe/text_guard.h"
-#include "compiler/recipe/toml_faults.h"
-#include "compiler/recipe/toml_recovery.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/unknown_keys.h"
 #include "compiler/recipe/value_reader.h"
@@ -30,13 +28,15 @@ class Reader {
 
   /// Nothing that is missing in the section is reported.
   auto Excuse(std::string_view section) -> void { excused_sections_.insert(section); }
+  /// Nothing that is missing is reported: the text of the recipe was not read.
+  auto ExcuseAll() -> void {
+    ForEachSection(recipe_, [&](std::string_view name, std::string_view, const auto&) { ExcuseSection(name); });
+  }
 
   /// Puts the values of a text over those read before.
   auto ReadRoot(const TomlNode& root) -> void {
     for (const TomlEntry& entry : root.entries) {
-      const auto broken = SectionOfBrokenHeader(entry.key);
-      const std::string_view name = broken ? *broken : entry.key;
-      if (ReadNamed(entry, name) || broken) {
+      if (ReadNamed(entry, entry.key)) {
         continue;
       }
       const Meant meant = ReportUnknownAtTop(entry, diagnostics_);
@@ -129,12 +129,10 @@ class Reader {
   auto ReadSection(const TomlEntry& entry, std::string_view name, Section& section) -> void {
     if (entry.value.kind != TomlNode::Kind::Table) {
       ExcuseSection(name);
-      if (entry.value.kind != TomlNode::Kind::Broken) {
-        diagnostics_
-            .Build(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value),
-                   fmt::format("a table, [{}]", name))
-            .Emit();
-      }
+      diagnostics_
+          .Build(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value),
+                 fmt::format("a table, [{}]", name))
+          .Emit();
       return;
     }
     if (!section.at.valid()) {
@@ -208,7 +206,7 @@ class Reader {
     if (!is_list) {
       recipe_.unread_lists.insert(path);
       // Under a name that was guessed, the name is the fault.
-      if (entry.value.kind == TomlNode::Kind::Broken || is_guess_) {
+      if (is_guess_) {
         return;
       }
       diagnostics_
@@ -261,7 +259,7 @@ class Reader {
       leaf.at = entry.value.at;
       // A value of the wrong type counts as given: its absence is not reported besides.
       leaf.is_set = true;
-      leaf.is_known = entry.value.kind != TomlNode::Kind::Broken && values_.ReadLeaf(key, entry.value, leaf.value);
+      leaf.is_known = values_.ReadLeaf(key, entry.value, leaf.value);
     });
     return found;
   }
@@ -331,8 +329,23 @@ static auto FillIn(StandInText text, bool is_assumed, Recipe& recipe, SourceSet&
   Reader(recipe, diagnostics, true).ReadRoot(*root);
 }
 
+/// Parses the text of a recipe. The first fault of its syntax ends the reading: TOML has no place to go on from.
+static auto ParseRecipe(const SourceSet& sources, int16_t source, Diagnostics& diagnostics) -> std::optional<TomlNode> {
+  if (!CheckText(sources, source, diagnostics)) {
+    return std::nullopt;
+  }
+  TomlFault fault;
+  auto root = ParseToml(sources, source, fault);
+  if (!root) {
+    diagnostics.Build(fault.at, DiagnosticKind::TomlSyntax, fmt::format("the text is not TOML: {}", fault.message))
+        .Help("a line is a header such as [model], or key = value; text stands in quotes")
+        .Emit();
+  }
+  return root;
+}
+
 auto ReadSoundParts(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                    SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> std::optional<Recipe> {
+                    SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> Recipe {
   Recipe recipe;
   recipe.path = path;
   recipe.overrides = overrides;
@@ -349,21 +362,15 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
   }
 
   Reader reader(recipe, diagnostics);
-  bool is_parsed = CheckText(sources, file, diagnostics);
-  if (is_parsed) {
-    const auto root = ParseSoundToml(sources, file, diagnostics);
-    is_parsed = root.has_value();
-    if (is_parsed) {
-      reader.ReadRoot(*root);
-    }
+  if (const auto root = ParseRecipe(sources, file, diagnostics)) {
+    reader.ReadRoot(*root);
+  } else {
+    reader.ExcuseAll();
   }
   for (const int16_t source : sets) {
     if (const auto root = ParseOverride(sources, source, diagnostics)) {
       reader.ReadRoot(*root);
     }
-  }
-  if (!is_parsed) {
-    return std::nullopt;
   }
   FillIn(TextOfPreset(recipe, diagnostics), false, recipe, sources, diagnostics);
   if (left_out == LeftOut::Assume) {
@@ -400,11 +407,11 @@ auto SetHosts(int64_t num_hosts, Recipe& recipe, SourceSet& sources, Diagnostics
 auto ReadRecipe(const std::string& path, std::string text, const std::vector<std::string>& overrides,
                 SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> ErrorOr<Recipe> {
   const int num_errors_before = diagnostics.num_errors();
-  auto recipe = ReadSoundParts(path, std::move(text), overrides, sources, diagnostics, left_out);
-  if (!recipe || diagnostics.num_errors() > num_errors_before) {
+  Recipe recipe = ReadSoundParts(path, std::move(text), overrides, sources, diagnostics, left_out);
+  if (diagnostics.num_errors() > num_errors_before) {
     return Error{ExitCode::RecipeRejected, ""};
   }
-  return *std::move(recipe);
+  return recipe;
 }
 
 }  // namespace shardc

@@ -25,7 +25,7 @@ struct Located {
   SourceRange at;
   bool is_set = false;
   /// False if the recipe is meant to give a value that could not be read: one that is missing, misspelt, of another
-  /// type or no TOML. That has been reported, and nothing else can be said of the value.
+  /// type, or part of a text that is not TOML. That has been reported, and nothing else can be said of the value.
   bool is_known = true;
 
   auto operator*() const -> const T& { return value; }
@@ -195,9 +195,9 @@ auto ReadRecipe(const std::string& path, std::string text, const std::vector<std
                 SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out = LeftOut::Refuse) -> ErrorOr<Recipe>;
 
 /// Reads as ReadRecipe does. If there are faults, the recipe holds what could be read beside them, and is for further
-/// checks alone; nothing if the text could not be read at all.
+/// checks alone. After a fault of syntax nothing in it is known but what the overrides set.
 auto ReadSoundParts(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                    SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> std::optional<Recipe>;
+                    SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> Recipe;
 
 /// As if by `--set mesh.hosts=N`, if the recipe does not say on how many hosts it runs, and if its ranks lie on N hosts
 /// in equal numbers. Requires: num_hosts is at least 1 and below 2^31.

@@ -88,13 +88,13 @@ class ByteColumns {
 
 class Converter {
  public:
-  Converter(const SourceSet& sources, int16_t source, int16_t named) : named_(named), columns_(sources, source) {}
+  Converter(const SourceSet& sources, int16_t source) : source_(source), columns_(sources, source) {}
 
   auto Convert(const toml::node& node) -> TomlNode {
     TomlNode result;
     result.at = RangeOf(node.source());
     if (const auto* text = node.as_string()) {
-      result.kind = text->get() == BrokenValue ? TomlNode::Kind::Broken : TomlNode::Kind::Text;
+      result.kind = TomlNode::Kind::Text;
       result.text = text->get();
     } else if (const auto* integer = node.as_integer()) {
       result.kind = TomlNode::Kind::Int;
@@ -126,7 +126,7 @@ class Converter {
 
   /// toml++ counts columns in code points; ours count bytes. A region of several lines is cut to its first.
   auto RangeOf(const toml::source_region& region) -> SourceRange {
-    SourceRange range{named_, static_cast<int32_t>(region.begin.line), 1, 1};
+    SourceRange range{source_, static_cast<int32_t>(region.begin.line), 1, 1};
     range.column = columns_.At(range.line, region.begin.column);
     const int32_t end = region.end.line == region.begin.line
                             ? columns_.At(range.line, region.end.column)
@@ -136,7 +136,7 @@ class Converter {
   }
 
  private:
-  int16_t named_;
+  int16_t source_;
   ByteColumns columns_;
 };
 
@@ -152,8 +152,8 @@ static auto MessageOf(std::string_view description) -> std::string {
   return std::string(description);
 }
 
-auto ParseToml(const SourceSet& sources, int16_t source, TomlFault& fault, int16_t named) -> std::optional<TomlNode> {
-  Converter converter(sources, source, named < 0 ? source : named);
+auto ParseToml(const SourceSet& sources, int16_t source, TomlFault& fault) -> std::optional<TomlNode> {
+  Converter converter(sources, source);
   const toml::parse_result result = toml::parse(std::string_view(sources[source].text), std::string_view());
   if (!result) {
     fault = {converter.RangeOf(result.error().source()), MessageOf(result.error().description())};
@@ -174,7 +174,6 @@ auto Describe(const TomlNode& node) -> std::string {
     case TomlNode::Kind::Date: return "a date or time";
     case TomlNode::Kind::Array: return "a list";
     case TomlNode::Kind::Table: return "a table";
-    case TomlNode::Kind::Broken: return "a broken value";
   }
   CHECK(false, "kind {}", static_cast<int>(node.kind));
 }

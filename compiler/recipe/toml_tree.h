@@ -13,8 +13,7 @@ namespace shardc {
 struct TomlEntry;
 
 struct TomlNode {
-  /// Broken: a value that is not TOML; what is wrong with it has been reported.
-  enum class Kind { Text, Int, Real, Bool, Date, Array, Table, Broken };
+  enum class Kind { Text, Int, Real, Bool, Date, Array, Table };
 
   Kind kind = Kind::Table;
   /// The first line of the value, quotes included; of a table, its header.
@@ -45,13 +44,9 @@ struct TomlFault {
   std::string message;
 };
 
-/// Stands in a text for the value of a key that is broken: it is parsed as a node of kind Broken.
-inline constexpr std::string_view BrokenValue = "\x01 no value \x01";
-
-/// Parses a text that passed CheckText. The result is the root table, or nothing and the fault in `fault`, in the words
-/// of the TOML library. Places name `source`, or `named` if that is another text with the same lines.
-auto ParseToml(const SourceSet& sources, int16_t source, TomlFault& fault, int16_t named = -1)
-    -> std::optional<TomlNode>;
+/// Parses a text that passed CheckText. The result is the root table, or nothing and the first fault in `fault`, in the
+/// words of the TOML library.
+auto ParseToml(const SourceSet& sources, int16_t source, TomlFault& fault) -> std::optional<TomlNode>;
 
 /// `text` as a TOML string in double quotes.
 auto QuoteToml(std::string_view text) -> std::string;

@@ -137,8 +137,8 @@ TEST(KnownModels, AWrongNameIsAnsweredWithTheNearest) {
                               ":2:10: error: \"llama3-8\" is no preset of a model [unknown-preset]\n"
                               "    2 | preset = \"llama3-8\"\n"
                               "      |          ^~~~~~~~~~\n"
-                              "help: nearest: \"llama3-8b\"; `shardc presets` lists all\n"
-                              "11 more checks wait for this\n");
+                              "help: did you mean \"llama3-8b\"? `shardc presets` lists all\n"
+                              "10 more checks wait for this\n");
 }
 
 TEST(KnownModels, AreListed) {
@@ -179,7 +179,7 @@ TEST(NewRecipes, PassTheCheckAndReplaceNothing) {
   EXPECT_EQ(ReadText(path), text);
   const Finished unknown = RunIt({"new", folder / "s.toml", "--preset", "llama3-8"});
   EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("nearest: \"llama3-8b\""));
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean \"llama3-8b\""));
   EXPECT_EQ(RunIt({"new", folder / "none" + std::string("/s.toml")}).exit_code, 6);
   EXPECT_EQ(RunIt({"new", folder / "t.toml"}).exit_code, 0);
   EXPECT_EQ(RunIt({"check", folder / "t.toml"}).exit_code, 0);

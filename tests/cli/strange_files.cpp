@@ -149,7 +149,7 @@ TEST(StrangeFiles, RecipesEndWithAReason) {
   const StrangeFile cases[] = {
       {folder / "fifo", 2, "it is a FIFO; give a file"},
       {folder / "folder.toml", 2, "Is a directory"},
-      {"/dev/zero", 3, "neither-recipe-nor-plan"},
+      {"/dev/zero", 3, "recipe-too-large"},
       {"/dev/null", 3, "missing-section"},
       {WriteIn(folder, "empty.toml", ""), 3, "missing-section"},
       {WriteIn(folder, "utf16.toml", std::string("\xff\xfe[\0m\0o\0d\0e\0l\0]\0\n\0", 18)), 3, "UTF-16"},

@@ -5,7 +5,8 @@
 #include <map>
 #include <tuple>
 
-#include "compiler/passes/check_names.h"
+#include "compiler/check/check_recipe.h"
+#include "compiler/passes/pipeline.h"
 
 namespace shardc {
 
@@ -80,7 +81,6 @@ auto RunCase(const RecipeCase& recipe_case, const std::string& text, CaseResult&
   result.recipe = *recipe;
   if (const auto plan = Compile(*recipe, {}, result.diagnostics); !plan) {
     result.internal_error = plan.error().message;
-    ReportNameFaults(*recipe, result.diagnostics);
   }
 }
 

@@ -160,7 +160,6 @@ TEST(RecipeCases, EveryDiagnosticHasACase) {
   };
   constexpr Exemption exemptions[] = {
       {"file-unreadable", "no file to hold the case; tests/cli"},
-      {"neither-recipe-nor-plan", "what a case holds is a recipe; tests/cli/plan_files.cpp"},
       {"plan-rejected", "a case is a recipe; tests/cli/plan_files.cpp"},
       {"data-too-short", "a case has no token files; tests/cli/data_files.cpp"},
       {"token-file-invalid", "a case has no token files; tests/cli/data_files.cpp"},

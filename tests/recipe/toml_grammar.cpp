@@ -29,7 +29,6 @@ auto AddTree(const TomlNode& node, std::string& text) -> void {
       return;
     case TomlNode::Kind::Bool: text += node.boolean ? "b1;" : "b0;"; return;
     case TomlNode::Kind::Date: text += "d;"; return;
-    case TomlNode::Kind::Broken: text += "broken;"; return;
     case TomlNode::Kind::Array:
       text += fmt::format("a{}[", node.items.size());
       for (const TomlNode& item : node.items) {

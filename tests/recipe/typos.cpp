@@ -142,10 +142,9 @@ TEST(Typos, OfWordsAreAnsweredWithTheWord) {
             row.list.empty() ? fmt::format("[{}]", row.section) : fmt::format("[[{}.{}]]", row.section, row.list);
         SourceSet sources;
         Diagnostics diagnostics(&sources);
-        const auto recipe = ReadSoundParts("recipe.toml", fmt::format("{}\n{} = \"{}\"\n", header, row.name, typo), {},
-                                           sources, diagnostics, LeftOut::Refuse);
-        ASSERT_TRUE(recipe.has_value());
-        CheckRecipe(*recipe, diagnostics);
+        const Recipe recipe = ReadSoundParts("recipe.toml", fmt::format("{}\n{} = \"{}\"\n", header, row.name, typo),
+                                             {}, sources, diagnostics, LeftOut::Refuse);
+        CheckRecipe(recipe, diagnostics);
         const std::string answer = AnswerTo(
             diagnostics, row.path() == "model.preset" ? DiagnosticKind::UnknownPreset : DiagnosticKind::UnknownChoice);
         EXPECT_TRUE(Names(answer, typo, choice.word, words)) << row.path() << " = " << typo << ": " << answer;
