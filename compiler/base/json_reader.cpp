@@ -85,6 +85,13 @@ class Builder final : public nlohmann::json_sax<json> {
 }  // namespace
 
 auto ParseJson(std::string_view text, ExitCode code) -> ErrorOr<json> {
+  // What the parser would skip, and what it would take for the end of the text.
+  if (text.starts_with("\xef\xbb\xbf")) {
+    return Fail(code, "the text begins with a byte order mark");
+  }
+  if (const size_t at = text.find('\0'); at != std::string_view::npos) {
+    return Fail(code, "byte {} of the text is zero", at);
+  }
   json root;
   Builder builder(root);
   if (!json::sax_parse(text.begin(), text.end(), &builder)) {

@@ -12,7 +12,8 @@
 
 namespace shardc {
 
-constexpr int MaxJsonDepth = 32;
+/// As in serde_json, by which others read the same files.
+constexpr int MaxJsonDepth = 127;
 
 /// Errors: `code`, with the parser's words.
 auto ParseJson(std::string_view text, ExitCode code) -> ErrorOr<nlohmann::json>;

@@ -18,23 +18,14 @@ namespace {
 
 struct StoredDType {
   std::string_view name;
-  int64_t bytes;
+  int64_t bits;
 };
-constexpr std::array<StoredDType, 15> StoredDTypes{{{"BOOL", 1},
-                                                    {"U8", 1},
-                                                    {"I8", 1},
-                                                    {"F8_E5M2", 1},
-                                                    {"F8_E4M3", 1},
-                                                    {"I16", 2},
-                                                    {"U16", 2},
-                                                    {"F16", 2},
-                                                    {"BF16", 2},
-                                                    {"I32", 4},
-                                                    {"U32", 4},
-                                                    {"F32", 4},
-                                                    {"F64", 8},
-                                                    {"I64", 8},
-                                                    {"U64", 8}}};
+/// Source: safetensors/src/tensor.rs (Dtype::bitsize).
+constexpr std::array StoredDTypes{std::to_array<StoredDType>(
+    {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+     {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+     {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
+     {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64}})};
 
 /// Returns the row of a type that is known, or the end.
 auto FindStoredDType(std::string_view name) {
@@ -61,16 +52,22 @@ auto ReadTensor(const std::string& name, const JsonReader& entry) -> ErrorOr<Saf
   if (!(*shape)->is_array() || (*shape)->size() > Dims::max_size()) {
     return Fail(ExitCode::Checkpoint, "\"shape\" is no list of at most {} numbers", Dims::max_size());
   }
-  int64_t bytes = known->bytes;
+  int64_t elements = 1;
   for (const json& item : **shape) {
     auto dim = JsonCount(item, ExitCode::Checkpoint);
-    auto product = dim ? CheckedMultiply(bytes, *dim) : dim;
+    auto product = dim ? CheckedMultiply(elements, *dim) : dim;
     if (!product) {
       return Fail(ExitCode::Checkpoint, "\"shape\": {}", product.error().message);
     }
-    bytes = *product;
+    elements = *product;
     tensor.shape.push_back(*dim);
   }
+  const auto bits = CheckedMultiply(elements, known->bits);
+  if (!bits || *bits % 8 != 0) {
+    return Fail(ExitCode::Checkpoint, "\"shape\": {}",
+                bits ? fmt::format("{} bits are no whole bytes", *bits) : bits.error().message);
+  }
+  const int64_t bytes = *bits / 8;
 
   auto offsets = entry.Member("data_offsets");
   if (!offsets) {
@@ -112,12 +109,9 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
   }
   std::string text(length, '\0');
   RETURN_IF_ERROR(ReadAll(file, text.data(), static_cast<int64_t>(length), LengthBytes));
-  if (text.front() != '{') {
-    return Fail(ExitCode::Checkpoint, "its header does not begin with {{");
-  }
   auto parsed = ParseJson(text, ExitCode::Checkpoint);
-  if (!parsed) {
-    return Fail(ExitCode::Checkpoint, "its header: {}", parsed.error().message);
+  if (!parsed || !parsed->is_object()) {
+    return Fail(ExitCode::Checkpoint, "its header: {}", parsed ? "no object" : parsed.error().message);
   }
 
   SafetensorsHeader header;
@@ -125,7 +119,8 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
   header.digest = DigestOf(text);
   for (const auto& [name, entry] : parsed->items()) {
     if (name == "__metadata__") {
-      if (!entry.is_object()) {
+      // Null has no items.
+      if (!entry.is_object() && !entry.is_null()) {
         return Fail(ExitCode::Checkpoint, "__metadata__ is no object");
       }
       for (const auto& [key, value] : entry.items()) {
@@ -210,7 +205,7 @@ auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::m
     }
     const auto known = FindStoredDType(tensor.dtype);
     CHECK(known != StoredDTypes.end(), "tensor {} of {}", tensor.name, tensor.dtype);
-    tensor.data = {offset, offset + NumElements(tensor.shape) * known->bytes};
+    tensor.data = {offset, offset + NumElements(tensor.shape) * known->bits / 8};
     offset = tensor.data.end;
     JsonObject entry;
     entry.Text("dtype", tensor.dtype)

@@ -40,10 +40,10 @@ auto SafetensorsTypeOf(DType dtype) -> std::string_view;
 
 constexpr int64_t MaxSafetensorsHeaderBytes = 100'000'000;
 
-/// Reads and checks the header of an open file: length within the file and the limit, begins with '{', depth,
-/// duplicates, known dtypes, shape times element size equal to the bytes, tensors one after another without hole or
-/// overlap up to the end of the file. Errors: ExitCode::Checkpoint, naming file and tensor. Cost: linear but for the
-/// sort by offset.
+/// Reads and checks the header of an open file: length within the file and the limit, an object, depth, duplicates,
+/// known dtypes, shape times element size equal to the bytes, tensors one after another without hole or overlap up to
+/// the end of the file. It takes what the package safetensors takes, but for what docs/hugging_face.md names.
+/// Errors: ExitCode::Checkpoint, naming file and tensor. Cost: linear but for the sort by offset.
 auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader>;
 
 /// Returns length field and header for tensors that follow one another in this order; `data` of each is filled in.

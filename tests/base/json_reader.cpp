@@ -68,8 +68,10 @@ TEST(ParseJson, RefusesKeysThatAppearTwiceAndDeepTexts) {
     return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
   };
   EXPECT_TRUE(ParseJson(nested(MaxJsonDepth), ExitCode::Usage).ok());
-  EXPECT_EQ(FaultOf(ParseJson(nested(MaxJsonDepth + 1), ExitCode::Usage)), "nested more than 32 deep");
+  EXPECT_EQ(FaultOf(ParseJson(nested(MaxJsonDepth + 1), ExitCode::Usage)), "nested more than 127 deep");
   EXPECT_NE(FaultOf(ParseJson("{", ExitCode::Usage)), "");
+  EXPECT_EQ(FaultOf(ParseJson(std::string_view("{}\0", 3), ExitCode::Usage)), "byte 2 of the text is zero");
+  EXPECT_EQ(FaultOf(ParseJson("\xef\xbb\xbf{}", ExitCode::Usage)), "the text begins with a byte order mark");
 }
 
 }  // namespace
