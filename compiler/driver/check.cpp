@@ -8,6 +8,7 @@
 #include "compiler/data/scan_bar.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
+#include "compiler/explain/notes.h"
 #include "compiler/verify/read_plan.h"
 
 namespace shardc {
@@ -77,7 +78,9 @@ static auto RunCheck(const CheckOptions& options) -> ExitCode {
       return Answer(options, source, whole);
     }
     if (plan) {
-      return Answer(options, source, JudgePlanData(*plan, options.data));
+      const Status judged = JudgePlanData(*plan, options.data);
+      fmt::print(stderr, "{}", Printable(judged ? NotesText(*plan) : ""));
+      return Answer(options, source, judged);
     }
     // In JSON each fault is a line of its own.
     return Answer(options, source, options.format == "json" ? Error{plan.error().code, ""} : plan.error());
@@ -93,6 +96,7 @@ static auto RunCheck(const CheckOptions& options) -> ExitCode {
   if (options.format == "text") {
     source.PrintDiagnostics();
   }
+  fmt::print(stderr, "{}", Printable(plan ? NotesText(*plan) : ""));
   return Answer(options, source, plan ? Status(Success{}) : plan.error());
 }
 

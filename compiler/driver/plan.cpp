@@ -15,6 +15,7 @@
 #include "compiler/driver/recipe_source.h"
 #include "compiler/explain/explain.h"
 #include "compiler/explain/init_table.h"
+#include "compiler/explain/notes.h"
 #include "compiler/passes/seed.h"
 #include "compiler/plan/attempts.h"
 #include "compiler/plan/text.h"
@@ -230,6 +231,9 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
     return plan.error();
   }
   MakePathsAbsolute(*plan);
+  if (options.stop_after.empty() && options.disabled.empty()) {
+    fmt::print(stderr, "{}", Printable(NotesText(*plan)));
+  }
   std::optional<FitUse> fit;
   if (!options.fit.empty()) {
     fit = FitOfRecipe(*plan, options.recipe, text, *ParseBudget(options.fit));
@@ -254,6 +258,7 @@ static auto ShowPlanFile(std::string_view text, const PlanOptions& options) -> S
   if (!facts) {
     return facts.error();
   }
+  fmt::print(stderr, "{}", Printable(NotesText(*plan)));
   std::optional<FitUse> fit;
   if (!options.fit.empty()) {
     fit = FitOfPlanFile(*plan, *ParseBudget(options.fit));

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <thread>
 
+#include "compiler/base/printable.h"
 #include "compiler/base/stopwatch.h"
+#include "compiler/explain/notes.h"
 #include "compiler/plan/exchange.h"
 #include "runtime/comm/links.h"
 #include "runtime/control/host_member.h"
@@ -239,6 +241,9 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
   }
   if (meeting == nullptr || meeting->is_first()) {
     prepared = TakeRunDirectory(job, signals);
+    if (prepared && !options.dry) {
+      job.log().Print(Printable(NotesText(plan)));
+    }
   }
   if (meeting != nullptr) {
     prepared = prepared && meeting->is_first() ? meeting->EndHold() : prepared;

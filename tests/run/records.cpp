@@ -31,6 +31,15 @@ auto LinesOf(const std::string& path) -> std::vector<nlohmann::json> {
   return lines;
 }
 
+TEST(Records, NotesAreToldAndKept) {
+  const Training training({"train.steps=2", "train.eval_every=0", "optimizer.lr=1e-3 * warmup(20)"});
+  const Outcome outcome = training.Run();
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const std::string note = "note: the learning rate rises up to the last of the 2 steps, from 5e-05 to 0.0001";
+  EXPECT_THAT(outcome.err, HasSubstr(note));
+  EXPECT_THAT(ReadText(training / "run/attempts/0001/log.txt"), HasSubstr(note));
+}
+
 TEST(Records, AnAttemptHoldsWhatWasAskedAndWhatCameOfIt) {
   const Training training({"train.steps=20"});
   const Outcome first = training.Run("run", {"optimizer.clip_norm=0.5"});
