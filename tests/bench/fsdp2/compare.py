@@ -290,4 +290,5 @@ def compare(place, work, options):
               f"{rss[1] / rss[0]:.2f} | {show(targets[1])} | {pss[0]:.0f} / {pss[1]:.0f} | {first[0]:.2f} / {first[1]:.2f} | {first[1] / first[0]:.2f} |", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

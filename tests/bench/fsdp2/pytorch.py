@@ -6,11 +6,19 @@ import sys
 
 VENV = pathlib.Path(__file__).resolve().parents[3] / ".deps" / "bench-venv"
 TORCH = "torch==2.11.0"
+TRANSFORMERS = "transformers==5.23.0"
 
 
-def install():
-    """On first use."""
-    if not (VENV / "installed").exists():
+def install(*packages):
+    """On first use; what was installed before stays."""
+    stamp = VENV / "-".join(["installed", *packages])
+    if not stamp.exists():
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-        subprocess.run([VENV / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH, "numpy"], check=True)
-        (VENV / "installed").write_text(TORCH)
+        subprocess.run([VENV / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH, "numpy", *packages], check=True)
+        stamp.touch()
+
+
+def enter():
+    """Runs the program again in that environment, unless it runs there."""
+    if pathlib.Path(sys.prefix) != VENV:
+        sys.exit(subprocess.run([VENV / "bin" / "python", *sys.argv]).returncode)

@@ -20,9 +20,10 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.append(str(ROOT / "tests/bench/fsdp2"))
+from pytorch import TRANSFORMERS, enter, install  # noqa: E402
+
 SCRATCH = ROOT / ".deps" / "parity-transformers"
-VENV = ROOT / ".deps" / "bench-venv"
-PACKAGES = ["torch==2.11.0", "transformers==5.23.0"]
 
 STEPS = 20
 GLOBAL = 8
@@ -102,17 +103,6 @@ RULE = """
 match = "{match}"
 value = "{value}"
 """
-
-
-def install():
-    """Into an environment of its own; what bench-fsdp2 installed there stays."""
-    stamp = VENV / "installed-transformers"
-    if not stamp.exists():
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-        subprocess.run([VENV / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES], check=True)
-        stamp.write_text(" ".join(PACKAGES))
-    if pathlib.Path(sys.prefix) != VENV:
-        sys.exit(subprocess.run([VENV / "bin" / "python", *sys.argv]).returncode)
 
 
 def steps_of(run_dir):
@@ -214,7 +204,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="part of a family's name")
     options = parser.parse_args()
-    install()
+    install(TRANSFORMERS)
+    enter()
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tokens = tokens_of(SIZES["vocab"], STEPS * GLOBAL * SIZES["seq"] + 1)
     (SCRATCH / "tokens.bin").write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))

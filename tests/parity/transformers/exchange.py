@@ -18,7 +18,7 @@ import struct
 import subprocess
 import sys
 
-from compare import OPTIMIZER, ROOT, SCRATCH, VENV, steps_of, tokens_of, train_model
+from compare import OPTIMIZER, ROOT, SCRATCH, enter, steps_of, tokens_of, train_model
 
 BUILD = ROOT / "build"
 LOGIT_TOLERANCE = 1e-4
@@ -146,8 +146,7 @@ def compare(name: str, direction: str, model, run: pathlib.Path, sets: list[str]
 
 
 def main():
-    if pathlib.Path(sys.prefix) != VENV:
-        sys.exit(subprocess.run([VENV / "bin" / "python", *sys.argv]).returncode)
+    enter()
     import torch
     import transformers
 
