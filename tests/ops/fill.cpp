@@ -19,6 +19,19 @@ TEST(Fill, SetsEveryElement) {
   });
 }
 
+// Whole pages of them are given back to the system.
+TEST(Fill, ClearsMomentsToTheirEnds) {
+  ForBackends([](const Backend& backend) {
+    for (const int64_t size : {7, 1000, 100001}) {
+      KernelFixture fixture(backend);
+      const ValueId out = fixture.F32({size}, std::vector<double>(static_cast<size_t>(size), 3));
+      fixture.mutable_plan().buffers[fixture.plan().values[out].buffer].category = Category::Moments;
+      fixture.Run(op::Fill{.out = out, .value = 0});
+      EXPECT_EQ(fixture.Numbers(out), std::vector<double>(static_cast<size_t>(size), 0));
+    }
+  });
+}
+
 TEST(Fill, RoundsToBf16) {
   ForBackends([](const Backend& backend) {
     KernelFixture fixture(backend);
