@@ -256,12 +256,18 @@ auto CheckpointReader::ReadInterval(const std::string& stored, const Piece& piec
   if (!source) {
     return source.error();
   }
+  // So much that its digest finds it in the cache.
+  constexpr int64_t ChunkBytes = int64_t{256} << 10;
   const auto read = [&](int64_t first, int64_t size, void* to) -> Status {
     const int64_t bytes = size * SizeOf(saved);
-    RETURN_IF_ERROR(ReadAll(source->file->file, to, bytes, source->offset + first * SizeOf(saved)));
-    if (manifest_.published) {
-      read_[stored].Update(to, bytes);
-      bytes_read_ += bytes;
+    for (int64_t at = 0; at < bytes; at += ChunkBytes) {
+      const int64_t chunk = std::min(ChunkBytes, bytes - at);
+      std::byte* const into = static_cast<std::byte*>(to) + at;
+      RETURN_IF_ERROR(ReadAll(source->file->file, into, chunk, source->offset + first * SizeOf(saved) + at));
+      if (manifest_.published) {
+        read_[stored].Update(into, chunk);
+        bytes_read_ += chunk;
+      }
     }
     return Success{};
   };
@@ -270,7 +276,7 @@ auto CheckpointReader::ReadInterval(const std::string& stored, const Piece& piec
   }
   CHECK(IsTypeOfSeed(saved) && (dtype == DType::F32 || dtype == DType::BF16), "{} is {}, and is read as {}", stored,
         ToText(saved), ToText(dtype));
-  constexpr int64_t BlockSize = 4096;
+  constexpr int64_t BlockSize = 16384;
   alignas(float) std::array<std::byte, static_cast<size_t>(BlockSize) * sizeof(float)> block;
   std::array<float, BlockSize> widened;
   for (int64_t at = 0; at < count; at += BlockSize) {
