@@ -126,7 +126,17 @@ AtomicFile::~AtomicFile() {
   }
 }
 
-auto AtomicFile::Append(std::string_view bytes) -> Status { return AppendAll(file_, bytes); }
+auto AtomicFile::Append(std::string_view bytes) -> Status {
+  constexpr int64_t BytesAtOnce = int64_t{16} << 20;
+  RETURN_IF_ERROR(AppendAll(file_, bytes));
+  appended_ += std::ssize(bytes);
+  if (appended_ - started_ >= BytesAtOnce) {
+    // What it cannot begin, Fsync does.
+    static_cast<void>(sync_file_range(file_.get(), started_, appended_ - started_, SYNC_FILE_RANGE_WRITE));
+    started_ = appended_;
+  }
+  return Success{};
+}
 
 auto AtomicFile::Overwrite(int64_t offset, std::string_view bytes) -> Status {
   return WriteAll(file_, bytes.data(), static_cast<int64_t>(bytes.size()), offset);

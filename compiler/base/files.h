@@ -35,6 +35,7 @@ class AtomicFile {
   auto operator=(AtomicFile&&) -> AtomicFile& = delete;
   ~AtomicFile();
 
+  /// Large files begin to be written to the disk meanwhile, so that Commit does not wait for all of it.
   auto Append(std::string_view bytes) -> Status;
   /// Over bytes that were appended before.
   auto Overwrite(int64_t offset, std::string_view bytes) -> Status;
@@ -54,6 +55,9 @@ class AtomicFile {
   /// Empty where nothing lies under it any more.
   std::string temporary_;
   Descriptor file_;
+  int64_t appended_ = 0;
+  /// Bytes that the system was asked to write.
+  int64_t started_ = 0;
 };
 
 /// Checks that relative paths have a meaning. Errors: ExitCode::Environment: the working directory was removed.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/bfloat16.h"
@@ -22,7 +23,8 @@ namespace shardc {
 
 namespace {
 
-constexpr int64_t BlockElements = int64_t{8} << 20;
+/// So many that a block stays in the cache between reading and writing.
+constexpr int64_t BlockElements = int64_t{1} << 18;
 
 /// Writes numbers in another type, rounded to the nearest, ties to even. Returns the index of the first that the type
 /// cannot hold, or -1.
@@ -337,8 +339,10 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
   if (!output) {
     return output.error();
   }
-  RETURN_IF_ERROR(CheckDigests(*checkpoint, *manifest));
+  // A damaged file is told before what its damage led to.
+  auto digests = std::async(std::launch::async, CheckDigests, std::cref(*checkpoint), std::cref(*manifest));
   auto result = Exporter(request, *checkpoint, *manifest, output->directory()).Run();
+  RETURN_IF_ERROR(digests.get());
   if (result) {
     RETURN_IF_ERROR(output->Commit());
   }

@@ -221,11 +221,11 @@ def bytes_read(_: int) -> None:
 
 def peak_of(*command) -> float:
     """The largest resident memory of a program, in MiB."""
-    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    if status != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed")
-    return used.ru_maxrss / 1024
+    # In a small process: that from which a program is forked counts too.
+    code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+    code += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    words = [sys.executable, "-c", code, *map(str, command)]
+    return int(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout) / 1024
 
 
 def saved(name: str, sizes: dict) -> pathlib.Path:
