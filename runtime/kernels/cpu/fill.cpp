@@ -27,9 +27,9 @@ template <class T>
 static auto BindFill(const op::Fill& op, Binder& binder, T value) -> Kernel {
   const int64_t elements = binder.ViewOf(op.out).num_elements();
   const auto out = Resolve<T>(binder, op.out);
-  const Plan& plan = binder.plan();
+  const Buffer& buffer = binder.plan().buffers[binder.plan().values[op.out].buffer];
   // A first start clears moments, and the first step writes to them.
-  if (op.value == 0 && plan.buffers[plan.values[op.out].buffer].category == Category::Moments) {
+  if (op.value == 0 && buffer.category == Category::Moments && !IsShared(buffer.arena)) {
     return [out, elements](const Moment& moment) -> Status {
       Clear(reinterpret_cast<std::byte*>(out.At(moment)), elements * int64_t{sizeof(T)});
       return Success{};
