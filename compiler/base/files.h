@@ -35,7 +35,7 @@ class AtomicFile {
   auto operator=(AtomicFile&&) -> AtomicFile& = delete;
   ~AtomicFile();
 
-  /// Large files begin to be written to the disk meanwhile, so that Commit does not wait for all of it.
+  /// Adds bytes at the end. The system begins to write those of a large file, so that Commit waits for the last alone.
   auto Append(std::string_view bytes) -> Status;
   /// Over bytes that were appended before.
   auto Overwrite(int64_t offset, std::string_view bytes) -> Status;

@@ -340,7 +340,7 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
     return output.error();
   }
   // A damaged file is told before what its damage led to.
-  auto digests = std::async(std::launch::async, CheckDigests, std::cref(*checkpoint), std::cref(*manifest));
+  auto digests = std::async(std::launch::async, [&] { return CheckDigests(*checkpoint, *manifest); });
   auto result = Exporter(request, *checkpoint, *manifest, output->directory()).Run();
   RETURN_IF_ERROR(digests.get());
   if (result) {
