@@ -38,6 +38,10 @@ auto ReadAndCheck(const std::string& path, std::string text, const std::vector<s
   }
   CheckRecipe(recipe, diagnostics, options.files);
   if (diagnostics.num_errors() > num_errors) {
+    // Tables whose patterns the passes match.
+    const size_t tables = recipe.init.rule.size() + recipe.optimizer.group.size() + recipe.shard.unit.size() +
+                          recipe.shard.override.size() + recipe.precision.override.size();
+    diagnostics.AddWaiting(static_cast<int>(tables));
     return Error{ExitCode::RecipeRejected, ""};
   }
   return recipe;

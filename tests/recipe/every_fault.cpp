@@ -160,6 +160,12 @@ TEST(EveryFault, WhatFollowsIsHeldBackAndCounted) {
   EXPECT_THAT(report, ContainsRegex("\n[0-9]+ more checks wait for this\n$"));
 }
 
+TEST(EveryFault, PatternsWaitForPasses) {
+  // A rule of init, a group and a unit.
+  EXPECT_THAT(Report(With(std::string(Sound), {"clip_norm = 1.0", "clip_nrm = 1.0", ""})),
+              testing::EndsWith("\n3 more checks wait for this\n"));
+}
+
 TEST(EveryFault, FromNothingToARightRecipeInTwoRounds) {
   const std::string first = Report("");
   for (const std::string_view section : {"model", "init", "optimizer", "data", "batch", "train"}) {
