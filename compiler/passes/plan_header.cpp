@@ -92,24 +92,17 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.checkpoint_keep = *recipe.checkpoint.keep;
   run.steps = *recipe.train.steps;
   run.max_minutes = recipe.train.max_minutes.is_set ? *recipe.train.max_minutes : 0;
-  run.log_every = *recipe.train.log_every;
   run.tokens_per_step = batch.global * sizes.seq;
   run.micro_batch = batch.micro;
   run.accumulate = batch.accumulate;
-  run.threads = *recipe.run.threads;
-  run.compare_every = *recipe.run.compare_every;
-  run.spike_window = *recipe.train.spike_window;
-  run.spike_sigma = *recipe.train.spike_sigma;
   run.peak_flops = PeakFlopsOf(recipe);
-  run.device_checks = *recipe.run.device_checks;
-  run.guard = *recipe.run.guard;
-  run.share_gpus = *recipe.run.share_gpus;
   run.comm = ResolveComm(recipe);
   run.optimizer = *recipe.optimizer.name;
   run.attention_workspace = *ParseByteLimit(recipe.run.attention_workspace->text);
-  run.deterministic = *recipe.run.deterministic;
   run.scan_bytes = *ParseByteLimit(recipe.data.scan->text);
   run.init_seed = static_cast<uint64_t>(*recipe.init.seed);
+#define RUN_KEY(section, name, ...) run.name = *recipe.section.name;
+#include "schemas/recipe_keys.def"
 }
 
 }  // namespace shardc

@@ -37,25 +37,18 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Default("checkpoint_keep", run.checkpoint_keep, RunSettings::DefaultCheckpointKeep);
   visitor.Field("steps", run.steps);
   visitor.Default("max_minutes", run.max_minutes, 0.0);
-  visitor.Default("log_every", run.log_every, RunSettings::DefaultLogEvery);
   visitor.Field("tokens_per_step", run.tokens_per_step);
   visitor.Field("micro_batch", run.micro_batch);
   visitor.Field("accumulate", run.accumulate);
   visitor.Field("eval_batches", run.eval_batches);
-  visitor.Default("threads", run.threads, int64_t{0});
   visitor.Field("comm", run.comm);
   visitor.Field("init_seed", run.init_seed);
   visitor.Default("optimizer", run.optimizer, Optimizer::Adamw);
-  visitor.Default("compare_every", run.compare_every, RunSettings::DefaultCompareEvery);
   visitor.Default("scan", run.scan_bytes, RunSettings::DefaultScanBytes);
-  visitor.Default("spike_window", run.spike_window, RunSettings::DefaultSpikeWindow);
-  visitor.Default("spike_sigma", run.spike_sigma, RunSettings::DefaultSpikeSigma);
   visitor.Default("peak_flops", run.peak_flops, 0.0);
-  visitor.Default("device_checks", run.device_checks, false);
   visitor.Default("attention_workspace", run.attention_workspace, RunSettings::DefaultAttentionWorkspace);
-  visitor.Default("deterministic", run.deterministic, true);
-  visitor.Default("share_gpus", run.share_gpus, false);
-  visitor.Default("guard", run.guard, false);
+#define RUN_KEY(section, name, Type, default_, doc) visitor.Default(#name, run.name, setting_type::Type{default_});
+#include "schemas/recipe_keys.def"
 }
 
 template <MaybeConst<Seed> T, class Visitor>

@@ -31,12 +31,9 @@ class OriginKey {
   friend constexpr auto operator==(const OriginKey&, const OriginKey&) -> bool = default;
 
  private:
-#define SECTION(name, Struct, doc)
 #define KEY(section, name, Type, default_, doc) #section "." #name,
-#define END_SECTION(name)
 #define LIST(section, name, Struct, doc) #section "." #name,
 #define ITEM(section, list, name, Type, default_, doc) #section "." #list "." #name,
-#define END_LIST(section, name)
   static constexpr auto Names = std::to_array<std::string_view>({
       "",
 #include "schemas/recipe_keys.def"

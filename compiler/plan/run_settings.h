@@ -98,18 +98,19 @@ struct Seed {
 /// Returns "step 4 of run base", "LlamaForCausalLM of Hugging Face".
 auto ToText(const Seed& seed) -> std::string;
 
+/// The types of RUN_KEY rows.
+namespace setting_type {
+using Int = int64_t;
+using Real = double;
+using Bool = bool;
+}  // namespace setting_type
+
 /// What the run needs to know besides ops; nothing here changes what an op computes, save which losses are spikes.
 struct RunSettings {
-  /// Defaults of recipe keys, which the text of a plan leaves out. A test compares them with those of the recipe. At
-  /// 100 steps, comparing takes below 0.1 % of the time (docs/performance.md).
-  static constexpr int64_t DefaultCompareEvery = 100;
+  /// Defaults of recipe keys, which the text of a plan leaves out. A test compares them with those of the recipe.
   static constexpr int64_t DefaultCheckpointKeep = 2;
-  static constexpr int64_t DefaultLogEvery = 10;
   static constexpr int64_t DefaultScanBytes = int64_t{4} << 30;
   static constexpr int64_t DefaultAttentionWorkspace = int64_t{2} << 30;
-  static constexpr int64_t DefaultSpikeWindow = 128;
-  /// As OLMo-core's SkipStepOptimizer.
-  static constexpr double DefaultSpikeSigma = 6;
 
   std::string run_id;
   /// Where runs/<run_id> goes; resolved against the recipe's folder.
@@ -119,22 +120,13 @@ struct RunSettings {
   int64_t steps = 0;
   /// Of a launch; 0: no limit.
   double max_minutes = 0;
-  int64_t log_every = DefaultLogEvery;
   int64_t tokens_per_step = 0;
   int64_t micro_batch = 0;
   int64_t accumulate = 1;
   int64_t eval_batches = 0;
-  /// 0: cores / local ranks.
-  int64_t threads = 0;
   Comm comm = Comm::Shm;
   /// Whose ops update, and whose state is kept.
   Optimizer optimizer = Optimizer::Adamw;
-  /// Steps between comparisons of ranks that hold the same, which are compared before each save too; 0: at starts only.
-  int64_t compare_every = DefaultCompareEvery;
-  /// Losses that a loss is compared with, and how far above their mean, in standard deviations, it is a spike; read if
-  /// the plan has a scalar of role spike.
-  int64_t spike_window = DefaultSpikeWindow;
-  double spike_sigma = DefaultSpikeSigma;
   /// Operations per second that the device of one rank can do, to compare with; 0: not known.
   double peak_flops = 0;
   uint64_t init_seed = 0;
@@ -142,14 +134,9 @@ struct RunSettings {
   int64_t scan_bytes = DefaultScanBytes;
   /// Bytes that scores take at most while attention's backward runs on a GPU.
   int64_t attention_workspace = DefaultAttentionWorkspace;
-  /// Attention's backward on a GPU adds in a fixed order.
-  bool deterministic = true;
-  /// Test mode: `allocate` leaves red zones round each buffer, and the runtime watches them.
-  bool guard = false;
-  /// Test mode: the runtime waits after each op until the device has done it.
-  bool device_checks = false;
-  /// Test mode: ranks of a host take turns on its GPUs if there are fewer.
-  bool share_gpus = false;
+  // Keys of the recipe that the plan hands on as they are. Their rows have their meaning.
+#define RUN_KEY(section, name, Type, default_, doc) setting_type::Type name = default_;
+#include "schemas/recipe_keys.def"
 
   friend auto operator==(const RunSettings&, const RunSettings&) -> bool = default;
 };

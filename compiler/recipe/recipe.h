@@ -117,9 +117,6 @@ auto DefaultOf(const D& value) -> T {
 // Items of lists first, as the sections hold vectors of them.
 #define REQUIRED recipe_type::NoDefault()
 #define UNSET recipe_type::NoDefault()
-#define SECTION(name, Struct, doc)
-#define KEY(section, name, Type, default_, doc)
-#define END_SECTION(name)
 #define LIST(section, name, Struct, doc) \
   struct Struct {                        \
     /* The whole table. */               \
@@ -140,8 +137,6 @@ auto DefaultOf(const D& value) -> T {
   }                       \
   ;
 #define LIST(section, name, Struct, doc) std::vector<Struct> name;
-#define ITEM(section, list, name, Type, default_, doc)
-#define END_LIST(section, name)
 #include "schemas/recipe_keys.def"
 
 /// A text of ours that stands in for keys that the user's texts do not set (compiler/recipe/presets.h).
@@ -154,11 +149,6 @@ struct StandIn {
 
 struct Recipe {
 #define SECTION(name, Struct, doc) Struct name;
-#define KEY(section, name, Type, default_, doc)
-#define END_SECTION(name)
-#define LIST(section, name, Struct, doc)
-#define ITEM(section, list, name, Type, default_, doc)
-#define END_LIST(section, name)
 #include "schemas/recipe_keys.def"
   /// As given by the user.
   std::string path;

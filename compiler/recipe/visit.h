@@ -40,14 +40,8 @@ concept MaybeConst = std::same_as<std::remove_const_t<S>, Struct>;
 #define KEY(section_, name_, Type, default_, doc_) \
   visit(KeyInfo{#section_, "", #name_, #Type, #default_, doc_}, table.name_);
 #define END_SECTION(name_) }
-#define LIST(section_, name_, Struct, doc_)
-#define ITEM(section_, list_, name_, Type, default_, doc_)
-#define END_LIST(section_, name_)
 #include "schemas/recipe_keys.def"
 
-#define SECTION(name_, Struct, doc_)
-#define KEY(section_, name_, Type, default_, doc_)
-#define END_SECTION(name_)
 #define LIST(section_, name_, Struct, doc_) \
   template <MaybeConst<Struct> S, class F>  \
   auto ForEachKey(S& table, F&& visit)->void {
@@ -60,22 +54,14 @@ concept MaybeConst = std::same_as<std::remove_const_t<S>, Struct>;
 #define SECTION(name_, Struct, doc_)       \
   template <MaybeConst<Struct> S, class F> \
   auto ForEachList([[maybe_unused]] S& table, [[maybe_unused]] F&& visit)->void {
-#define KEY(section_, name_, Type, default_, doc_)
 #define END_SECTION(name_) }
 #define LIST(section_, name_, Struct, doc_) visit(std::string_view(#name_), std::string_view(doc_), table.name_);
-#define ITEM(section_, list_, name_, Type, default_, doc_)
-#define END_LIST(section_, name_)
 #include "schemas/recipe_keys.def"
 
 /// ForEachSection(recipe, visit): visit(name, doc, Struct&) for each section.
 template <MaybeConst<Recipe> R, class F>
 auto ForEachSection(R& recipe, F&& visit) -> void {
 #define SECTION(name_, Struct, doc_) visit(std::string_view(#name_), std::string_view(doc_), recipe.name_);
-#define KEY(section_, name_, Type, default_, doc_)
-#define END_SECTION(name_)
-#define LIST(section_, name_, Struct, doc_)
-#define ITEM(section_, list_, name_, Type, default_, doc_)
-#define END_LIST(section_, name_)
 #include "schemas/recipe_keys.def"
 }
 

@@ -202,16 +202,9 @@ auto RecipeVerifier::Settings() -> void {
   }
   Expect("train.steps", run.steps);
   Expect("train.max_minutes", run.max_minutes);
-  Expect("train.log_every", run.log_every);
-  Expect("train.spike_window", run.spike_window);
-  Expect("train.spike_sigma", run.spike_sigma);
-  Expect("run.threads", run.threads);
-  Expect("run.compare_every", run.compare_every);
-  Expect("run.device_checks", run.device_checks);
+#define RUN_KEY(section, name, ...) Expect(#section "." #name, run.name);
+#include "schemas/recipe_keys.def"
   ExpectBytes("run.attention_workspace", run.attention_workspace);
-  Expect("run.deterministic", run.deterministic);
-  Expect("run.guard", run.guard);
-  Expect("run.share_gpus", run.share_gpus);
   Expect("run.kernels", plan_.kernels);
   Expect("run.peak_flops", run.peak_flops);
   if (const std::string* name = ValueOf("run.machine"); name != nullptr && ValueOf("run.peak_flops") == nullptr) {

@@ -96,8 +96,6 @@ class StructureVerifier {
 
 /// 19 years.
 static constexpr double MostMinutes = 1e7;
-/// Each checkpoint's manifest holds so many losses.
-static constexpr int64_t MostSpikeWindow = 65536;
 
 auto StructureVerifier::Header() -> bool {
   int64_t ranks = 1;
@@ -158,7 +156,6 @@ auto StructureVerifier::Header() -> bool {
       }
     };
     expect("run.steps", run.steps, 0);
-    expect("run.log_every", run.log_every, 1);
     if (!(run.max_minutes >= 0 && run.max_minutes <= MostMinutes)) {
       findings_.Add("setting-range"_rule, "run.max_minutes is {}, expected 0 to {}", run.max_minutes, MostMinutes);
     }
@@ -166,21 +163,21 @@ auto StructureVerifier::Header() -> bool {
     expect("run.micro_batch", run.micro_batch, 1);
     expect("run.accumulate", run.accumulate, 1);
     expect("run.eval_batches", run.eval_batches, 0);
-    expect("run.threads", run.threads, 0);
-    expect("run.compare_every", run.compare_every, 0);
     expect("run.checkpoint_keep", run.checkpoint_keep, 0);
     expect("run.scan", run.scan_bytes, 0, MostByteLimit);
     expect("run.attention_workspace", run.attention_workspace, 0, MostByteLimit);
-    expect("run.spike_window", run.spike_window, 2);
-    if (run.spike_window > MostSpikeWindow) {
-      findings_.Add("setting-range"_rule, "run.spike_window is {}, expected {} at most", run.spike_window,
-                    MostSpikeWindow);
+    if (!(run.peak_flops >= 0 && std::isfinite(run.peak_flops))) {
+      findings_.Add("setting-range"_rule, "run.peak_flops is {}, expected a finite number from 0", run.peak_flops);
     }
-    for (const auto& [name, value] : {std::pair{"spike_sigma", run.spike_sigma}, {"peak_flops", run.peak_flops}}) {
-      if (!(value >= 0 && std::isfinite(value))) {
-        findings_.Add("setting-range"_rule, "run.{} is {}, expected a finite number from 0", name, value);
-      }
-    }
+    const auto expect_as_key = [&](std::string_view path, double value) {
+#define RANGE(key, low, high)                                                                      \
+  if (path == key && !(value >= static_cast<double>(low) && value <= static_cast<double>(high))) { \
+    findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", path, value, #low, #high);  \
+  }
+#include "schemas/recipe_values.def"
+    };
+#define RUN_KEY(section, name, ...) expect_as_key(#section "." #name, static_cast<double>(run.name));
+#include "schemas/recipe_keys.def"
     if (plan_.kernels == KernelSet::Reference && FactsOf(plan_.device).family != DeviceFamily::Cpu) {
       findings_.Add("kernel-set"_rule, "the plan is for {}, and its kernels are the reference ones, which run on CPUs",
                     ToText(plan_.device));
