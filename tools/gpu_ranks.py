@@ -31,7 +31,8 @@ MESHES: dict[str, list[str]] = {
 }
 # How far the losses of two ranks in fp32 may be from those of one, of themselves.
 TOLERANCE_OF_ONE = 1e-5
-TIMEOUT_S, MOST_S = 10, 15
+# A rank that is stopped ends by SIGKILL only 4 s after the timeout, and its host and what it has on the card after that.
+TIMEOUT_S, MOST_S = 10, 20
 ENVIRONMENT_CODE = 6
 
 Outcome = tuple[bool, str]
