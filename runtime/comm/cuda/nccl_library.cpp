@@ -11,6 +11,7 @@
 #include <string_view>
 #include <thread>
 
+#include "runtime/device/cuda/cuda_error.h"
 #include "runtime/device/cuda/versions.h"
 
 namespace shardc {
@@ -64,6 +65,9 @@ auto Load() -> ErrorOr<Functions> {
 
 struct LibraryCommunicator final : NcclApi::Communicator {
   ncclComm_t comm = nullptr;
+  /// Number of its GPU. A thread that ends it takes this one: NCCL gives each thread back the GPU that it had, and
+  /// would begin to use the first one for a thread that had none.
+  int gpu = 0;
 };
 
 auto CommOf(NcclApi::Communicator& communicator) -> ncclComm_t {
@@ -99,6 +103,7 @@ class Library final : public NcclApi {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     auto communicator = std::make_unique<LibraryCommunicator>();
+    RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&communicator->gpu), "asking for the GPU of a rank"));
     RETURN_IF_ERROR(StatusOf(nccl_.ncclCommInitRankConfig(&communicator->comm, static_cast<int>(size), unique_id,
                                                           static_cast<int>(index), &config),
                              nullptr, "connecting GPUs of several hosts"));
@@ -145,10 +150,12 @@ class Library final : public NcclApi {
   auto EndGroup() -> Status override { return StatusOf(nccl_.ncclGroupEnd(), nullptr, "ending a group"); }
   auto Abort(Communicator& communicator) -> Status override {
     const std::unique_ptr<LibraryCommunicator> ended(static_cast<LibraryCommunicator*>(&communicator));
+    cudaSetDevice(ended->gpu);
     return StatusOf(nccl_.ncclCommAbort(ended->comm), nullptr, "aborting");
   }
   auto Destroy(Communicator& communicator) -> Status override {
     const std::unique_ptr<LibraryCommunicator> ended(static_cast<LibraryCommunicator*>(&communicator));
+    cudaSetDevice(ended->gpu);
     RETURN_IF_ERROR(StatusOf(nccl_.ncclCommFinalize(ended->comm), ended->comm, "ending"));
     auto state = StateOf(communicator);
     while (state && *state == State::InProgress) {
