@@ -17,16 +17,20 @@ static auto CanRewriteLines(std::FILE* out) -> bool {
 ScanBar::ScanBar(std::FILE* out) : ScanBar(out, CanRewriteLines(out)) {}
 
 auto ScanBar::Tell(int64_t done, int64_t all) -> void {
-  if (!is_terminal_) {
-    return;
-  }
   constexpr int64_t Width = 30;
   constexpr double MiB = 1 << 20;
   const double part = all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all);
   const auto filled = static_cast<size_t>(part * Width);
-  const std::string line = fmt::format("\r\x1b[Klooking at token ids [{}{}] {:3.0f} %, {:.0f} of {:.0f} MiB",
-                                       std::string(filled, '#'), std::string(Width - filled, '.'), part * 100,
-                                       static_cast<double>(done) / MiB, static_cast<double>(all) / MiB);
+  Show(fmt::format("looking at token ids [{}{}] {:3.0f} %, {:.0f} of {:.0f} MiB", std::string(filled, '#'),
+                   std::string(Width - filled, '.'), part * 100, static_cast<double>(done) / MiB,
+                   static_cast<double>(all) / MiB));
+}
+
+auto ScanBar::Show(const std::string& words) -> void {
+  if (!is_terminal_) {
+    return;
+  }
+  const std::string line = "\r\x1b[K" + words;
   std::fwrite(line.data(), 1, line.size(), out_);
   std::fflush(out_);
   is_shown_ = true;

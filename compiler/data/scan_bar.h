@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <string>
 
 namespace shardc {
 
@@ -17,6 +18,8 @@ class ScanBar {
 
   /// Requires: 0 <= done <= all.
   auto Tell(int64_t done, int64_t all) -> void;
+  /// Shows these words in the place of the line.
+  auto Show(const std::string& words) -> void;
   /// Removes the line.
   auto Clear() -> void;
 

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "compiler/base/stopwatch.h"
+#include "compiler/data/scan_bar.h"
+#include "compiler/driver/fit_search.h"
+#include "compiler/driver/in_parallel.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -15,18 +19,38 @@ static auto WhyRefused(const RecipeSource& source, const Error& error) -> std::s
   return text.substr(0, text.find('\n'));
 }
 
+namespace {
+
+/// The recipe, to be planned with keys changed. It was accepted, and so were its files.
+class ChangedRecipe {
+ public:
+  ChangedRecipe(const RecipeOptions& recipe, const std::string& text) : recipe_(recipe), text_(text) {}
+
+  /// Without the verifier, which takes most of the time of a plan. Errors: why it is refused, on one line.
+  auto PlanWith(const std::vector<std::string>& sets, std::optional<PassKind> stop_after = {}) const -> ErrorOr<Plan> {
+    RecipeOptions changed = recipe_;
+    changed.sets.insert(changed.sets.end(), sets.begin(), sets.end());
+    RecipeSource source(changed, text_, LeftOut::Assume);
+    source.set_file_checks(FileChecks::None);
+    auto plan = source.LoadAndCompile({.stop_after = stop_after, .verify = false});
+    return plan ? std::move(plan) : Error{plan.error().code, WhyRefused(source, plan.error())};
+  }
+
+ private:
+  const RecipeOptions& recipe_;
+  const std::string& text_;
+};
+
+}  // namespace
+
 /// `plan` is that of the recipe as it is, and has the figures `now`.
-static auto RowOf(Knob knob, const Plan& plan, const PlanFigures& now, const RecipeOptions& recipe,
-                  const std::string& text) -> KnobRow {
+static auto RowOf(Knob knob, const Plan& plan, const PlanFigures& now, const ChangedRecipe& recipe) -> KnobRow {
   if (!knob.refused.empty()) {
     return {.knob = std::move(knob)};
   }
-  RecipeOptions changed = recipe;
-  changed.sets.insert(changed.sets.end(), knob.sets.begin(), knob.sets.end());
-  RecipeSource source(changed, text, LeftOut::Assume);
-  const auto other = source.LoadAndCompile({});
+  const auto other = recipe.PlanWith(knob.sets);
   if (!other) {
-    knob.refused = WhyRefused(source, other.error());
+    knob.refused = other.error().message;
     return {.knob = std::move(knob)};
   }
   const PlanFigures figures = FiguresOf(*other);
@@ -38,17 +62,39 @@ static auto RowOf(Knob knob, const Plan& plan, const PlanFigures& now, const Rec
   return {.knob = std::move(knob), .figures = figures};
 }
 
+auto PlanTrial(const RecipeOptions& recipe, const std::string& text, const std::vector<std::string>& sets) -> Trial {
+  // What comes later moves no byte.
+  const auto plan = ChangedRecipe(recipe, text).PlanWith(sets, PassKind::Allocate);
+  if (!plan) {
+    return {.refused = plan.error().message};
+  }
+  const PlanFigures figures = FiguresOf(*plan);
+  return {.figures = figures, .least = LeastFiguresOf(*plan, figures), .refused = ""};
+}
+
 auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::string& text, const MemoryBudget& budget)
     -> FitUse {
-  FitUse fit{.budget = budget, .now = FiguresOf(plan)};
-  for (Knob& knob : KnobsOf(plan)) {
-    fit.knobs.push_back(RowOf(std::move(knob), plan, fit.now, recipe, text));
-  }
+  FitUse fit{.budget = budget, .now = FiguresOf(plan), .device = plan.device, .sequences = SamplesPerStep(plan)};
+  const ChangedRecipe changed(recipe, text);
+  std::vector<Knob> knobs = KnobsOf(plan);
+  fit.knobs.resize(knobs.size());
+  InParallel(knobs.size(), [&](size_t i) { fit.knobs[i] = RowOf(std::move(knobs[i]), plan, fit.now, changed); });
+  const Stopwatch watch;
+  ScanBar bar(stderr);
+  const TrialOptions trials{.plan = [&](const std::vector<std::string>& sets) { return PlanTrial(recipe, text, sets); },
+                            .tell =
+                                [&](size_t planned) {
+                                  if (watch.Elapsed() > Seconds{1}) {
+                                    bar.Show(fmt::format("planning combinations of keys, {} so far", planned));
+                                  }
+                                }};
+  fit.cheapest = CheapestThatFits(fit, OffersOf(plan), trials);
+  fit.least_ranks = LeastRanksThatFit(fit, plan, trials);
   return fit;
 }
 
 auto FitOfPlanFile(const Plan& plan, const MemoryBudget& budget) -> FitUse {
-  return {.budget = budget, .now = FiguresOf(plan), .has_recipe = false};
+  return {.budget = budget, .now = FiguresOf(plan), .device = plan.device, .has_recipe = false};
 }
 
 }  // namespace shardc

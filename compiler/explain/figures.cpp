@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "compiler/base/devices.h"
 #include "compiler/ops/communicators.h"
+#include "compiler/ops/cpu/outside_arenas.h"
 #include "compiler/ops/ops.h"
 #include "compiler/plan/loops.h"
 
@@ -16,9 +18,17 @@ auto StepWireOf(const Plan& plan) -> Bytes {
   return wire;
 }
 
+/// Returns the part of a rank; of a GPU's memory the host's is none.
+static auto OutsideOfRank(const Plan& plan, const OutsideArenas& outside) -> Bytes {
+  return FactsOf(plan.device).family == DeviceFamily::Cpu
+             ? outside.rank() + Bytes{CeilDiv(outside.host().value, outside.num_ranks)}
+             : Bytes{};
+}
+
 auto FiguresOf(const Plan& plan) -> PlanFigures {
   PlanFigures figures{.reserved = ReservedBytes(plan),
                       .communicators = NcclCommunicatorsOf(plan).bytes(),
+                      .outside = OutsideOfRank(plan, OutsideArenasOf(plan)),
                       .flops = StepFlopsOf(plan),
                       .wire = StepWireOf(plan)};
   for (int section = 0; section < NumSections; ++section) {
@@ -27,6 +37,13 @@ auto FiguresOf(const Plan& plan) -> PlanFigures {
     }
   }
   return figures;
+}
+
+auto LeastFiguresOf(const Plan& plan, const PlanFigures& figures) -> PlanFigures {
+  PlanFigures least = figures;
+  least.reserved = LeastReserved(plan);
+  least.outside = OutsideOfRank(plan, {.num_ranks = plan.mesh.ranks_per_host()});
+  return least;
 }
 
 auto CheckpointBytesOf(const Plan& plan) -> Bytes {

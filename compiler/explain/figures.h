@@ -17,15 +17,20 @@ struct PlanFigures {
   Bytes reserved;
   /// Memory of the GPU that communicators between hosts take beside the arenas.
   Bytes communicators;
+  /// On CPUs: what it takes outside the arenas, with its share of what the ranks of a host have in common.
+  Bytes outside;
   StepFlops flops;
   Bytes wire;
 
   friend auto operator==(const PlanFigures& a, const PlanFigures& b) -> bool {
     return a.peak == b.peak && a.reserved == b.reserved && a.communicators == b.communicators &&
-           a.flops.model == b.flops.model && a.flops.recompute == b.flops.recompute && a.wire == b.wire;
+           a.outside == b.outside && a.flops.model == b.flops.model && a.flops.recompute == b.flops.recompute &&
+           a.wire == b.wire;
   }
 };
 auto FiguresOf(const Plan& plan) -> PlanFigures;
+/// Returns the same, but of memory what no packing of the buffers and no shorter list of ops can make less.
+auto LeastFiguresOf(const Plan& plan, const PlanFigures& figures) -> PlanFigures;
 
 /// Returns the bytes of the state that a save writes, without headers: the elements of parameters and moments, each
 /// once.

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "compiler/base/devices.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
@@ -40,8 +41,7 @@ static auto MachineBudget(std::string_view asked) -> ErrorOr<MemoryBudget> {
     return Fail(ExitCode::Usage, "--fit: `{}` is neither an amount of memory, such as 80GiB, nor a machine; {}", asked,
                 HelpOnMachines(text));
   }
-  const double bytes = found->memory.value - found->outside_arenas.value;
-  return MemoryBudget{.bytes = Bytes{static_cast<int64_t>(bytes)}, .machine = found};
+  return MemoryBudget{.bytes = Bytes{static_cast<int64_t>(found->memory.value)}, .machine = found};
 }
 
 auto ParseBudget(std::string_view text) -> ErrorOr<MemoryBudget> {
@@ -77,18 +77,27 @@ auto ParseBudget(std::string_view text) -> ErrorOr<MemoryBudget> {
       text);
 }
 
-static auto BudgetText(const FitUse& fit) -> std::string {
-  const MemoryBudget& budget = fit.budget;
-  if (budget.machine == nullptr) {
-    return fmt::format("{} that `--fit` allows", FormatMemory(budget.bytes));
+auto FitUse::outside(const PlanFigures& figures) const -> Bytes {
+  if (budget.machine == nullptr && FactsOf(device).family == DeviceFamily::Cpu) {
+    return figures.outside;
   }
+  // The one that was measured stands for a GPU without a name.
+  const MachineRow* machine = budget.machine != nullptr ? budget.machine : FindMachine("h100-sxm");
+  return Bytes{static_cast<int64_t>(machine->outside_arenas.value)} + figures.communicators;
+}
+
+static auto TakenText(const FitUse& fit) -> std::string {
   const Bytes communicators = fit.now.communicators;
-  return fmt::format(
-      "{} that {} has for arenas ({} less {} outside them{})", FormatMemory(budget.bytes - communicators),
-      budget.machine->name, FormatMemory(Bytes{static_cast<int64_t>(budget.machine->memory.value)}),
-      FormatMemory(Bytes{static_cast<int64_t>(budget.machine->outside_arenas.value)}),
-      communicators == Bytes{} ? ""
-                               : fmt::format(" and {} for communicators between hosts", FormatMemory(communicators)));
+  return fmt::format("each rank takes {} in arenas and {} outside them{}", FormatMemory(fit.now.reserved),
+                     FormatMemory(fit.outside(fit.now)),
+                     communicators == Bytes{}
+                         ? ""
+                         : fmt::format(" ({} for communicators between hosts)", FormatMemory(communicators)));
+}
+
+static auto BudgetText(const MemoryBudget& budget) -> std::string {
+  return FormatMemory(budget.bytes) +
+         (budget.machine == nullptr ? " that `--fit` allows" : fmt::format(" of {}", budget.machine->name));
 }
 
 static auto KnobTable(const FitUse& fit) -> std::string {
@@ -107,27 +116,74 @@ static auto KnobTable(const FitUse& fit) -> std::string {
   return table.Text();
 }
 
+/// Returns "+13.0 %".
+static auto SignedShare(double now, double before) -> std::string {
+  return before == 0 ? "as before" : fmt::format("{:+.1f} %", (now / before - 1) * 100);
+}
+
+static auto OptionsText(const Knob& knob) -> std::string {
+  std::string text;
+  for (const std::string& set : knob.sets) {
+    text += fmt::format(fmt::runtime(set.find(' ') == std::string::npos ? " --set {}" : " --set '{}'"), set);
+  }
+  return text;
+}
+
+auto CheapestText(const FitUse& fit) -> std::string {
+  if (!fit.cheapest) {
+    return "no combination of keys fits; batch, ranks, types and determinism stay\n";
+  }
+  const std::string what = "the cheapest combination of keys that fits (FLOPs first, then bytes on the wire):";
+  if (fit.cheapest->knob.sets.empty()) {
+    return what + "\n  the recipe as it is\n";
+  }
+  const PlanFigures& figures = *fit.cheapest->figures;
+  const auto share = [](int64_t now, int64_t before) {
+    return SignedShare(static_cast<double>(now), static_cast<double>(before));
+  };
+  return what + "\n" + Wrapped(" " + OptionsText(fit.cheapest->knob), 4) +
+         fmt::format("  {}, FLOPs {}, on the wire {}; batch, ranks, types and determinism stay\n",
+                     FormatMemory(figures.reserved), share(figures.flops.all().value, fit.now.flops.all().value),
+                     share(figures.wire.value, fit.now.wire.value));
+}
+
+auto LeastRanksText(const FitUse& fit) -> std::string {
+  if (!fit.least_ranks) {
+    return fmt::format("on no number of ranks up to {} along dp it fits with the other keys as they are\n",
+                       Grouped(MostRanksTried));
+  }
+  const LeastRanks& least = *fit.least_ranks;
+  const std::string batch =
+      least.sequences == fit.sequences
+          ? "the batch stays"
+          : fmt::format("the batch grows from {} to {}", Grouped(fit.sequences), Counted(least.sequences, "sequence"));
+  return fmt::format("the least number of ranks that fits, other keys as they are: {}\n", Grouped(least.ranks)) +
+         (least.row.knob.sets.empty()
+              ? ""
+              : Wrapped(fmt::format(" {}", OptionsText(least.row.knob)), 4) +
+                    fmt::format("  {}; {}\n", FormatMemory(least.row.figures->reserved), batch));
+}
+
 auto RenderFitText(const FitUse& fit) -> std::string {
-  std::string out = Wrapped(
-      fit.fits() ? fmt::format("fits: each rank takes {} of the {}; {} are left", FormatMemory(fit.now.reserved),
-                               BudgetText(fit), FormatMemory(fit.left(fit.now)))
-                 : fmt::format("does not fit: each rank takes {}, {} more than the {}", FormatMemory(fit.now.reserved),
-                               FormatMemory(Bytes{} - fit.left(fit.now)), BudgetText(fit)),
-      2);
+  std::string out = Wrapped(fit.fits() ? fmt::format("fits: {}, of the {}; {} are left", TakenText(fit),
+                                                     BudgetText(fit.budget), FormatMemory(fit.left(fit.now)))
+                                       : fmt::format("does not fit: {}, {} more than the {}", TakenText(fit),
+                                                     FormatMemory(Bytes{} - fit.left(fit.now)), BudgetText(fit.budget)),
+                            2);
   if (fit.device_of_machine) {
     out += fmt::format("planned with run.device={}, as the recipe names no device\n", ToText(*fit.device_of_machine));
   }
   if (!fit.has_recipe) {
     return out + "a plan file cannot change; name its recipe to see what each key would change\n";
   }
-  out += "\nwhat each key would change; the recipe was planned with each --set, and batch and ranks stay\n";
-  out += "memory is that of all arenas of a rank, FLOPs and wire are those of a step on a rank\n" + KnobTable(fit);
+  out += "\none change at a time, same batch and ranks; memory per rank, FLOPs and bytes sent per step and rank\n";
+  out += KnobTable(fit);
   for (const KnobRow& knob : fit.knobs) {
     if (!knob.figures) {
       out += Wrapped(fmt::format("  not {}: {}", SetsText(knob.knob), knob.knob.refused), 4);
     }
   }
-  return out;
+  return out + "\n" + CheapestText(fit) + LeastRanksText(fit);
 }
 
 }  // namespace shardc

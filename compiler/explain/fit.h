@@ -1,4 +1,5 @@
-// Whether a plan fits into the memory of a rank, and what each change of its recipe would make of that.
+// Whether a plan fits into the memory of a rank, what each change of its recipe would make of that, and which changes
+// and ranks are the cheapest that fit.
 #pragma once
 
 #include <optional>
@@ -11,10 +12,10 @@
 
 namespace shardc {
 
-/// The memory that each rank has for its arenas.
+/// The memory that each rank has.
 struct MemoryBudget {
   Bytes bytes;
-  /// The product that was named; of it, driver and libraries take a part. Null where a number was.
+  /// The product that was named. Null where a number was.
   const MachineRow* machine = nullptr;
 };
 
@@ -27,24 +28,42 @@ struct KnobRow {
   std::optional<PlanFigures> figures;
 };
 
+/// Ranks along dp that a recipe needs.
+struct LeastRanks {
+  /// In all.
+  int64_t ranks = 0;
+  /// Of a step.
+  int64_t sequences = 0;
+  KnobRow row;
+};
+constexpr int64_t MostRanksTried = 65536;
+
 struct FitUse {
   MemoryBudget budget;
   PlanFigures now;
+  Device device = Device::Cpu;
+  /// Sequences of a step.
+  int64_t sequences = 0;
   std::vector<KnobRow> knobs;
+  /// The combination of keys with the fewest FLOPs that fits; no keys where it is the recipe. Nothing if none fits.
+  std::optional<KnobRow> cheapest;
+  std::optional<LeastRanks> least_ranks;
   /// A plan file is what it is: there is no recipe to change.
   bool has_recipe = true;
   /// For which the recipe was planned, because the machine has it and the recipe names none.
   std::optional<Device> device_of_machine;
 
-  /// Returns the memory that a plan leaves, less than nothing if it does not fit. On a machine, communicators take
-  /// their part beside the arenas.
-  auto left(const PlanFigures& figures) const -> Bytes {
-    return budget.bytes - figures.reserved - (budget.machine == nullptr ? Bytes{} : figures.communicators);
-  }
+  /// Returns what a rank takes beside its arenas: of a GPU driver, libraries and communicators, of a host its share.
+  auto outside(const PlanFigures& figures) const -> Bytes;
+  /// Returns the memory that a plan leaves, less than nothing if it does not fit.
+  auto left(const PlanFigures& figures) const -> Bytes { return budget.bytes - figures.reserved - outside(figures); }
   auto fits(const PlanFigures& figures) const -> bool { return left(figures) >= Bytes{}; }
   auto fits() const -> bool { return fits(now); }
 };
 
+/// Returns lines on the combination, and on the ranks.
+auto CheapestText(const FitUse& fit) -> std::string;
+auto LeastRanksText(const FitUse& fit) -> std::string;
 /// Returns the text for people.
 auto RenderFitText(const FitUse& fit) -> std::string;
 

@@ -6,39 +6,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "compiler/base/devices.h"
+#include "compiler/explain/recipe_keys.h"
 
 namespace shardc {
 
 namespace {
 
-/// The keys of a recipe and their values, as the recipe's plan tells them.
-class Keys {
- public:
-  explicit Keys(const Plan& plan) {
-    for (const RecipeEntry& entry : plan.recipe) {
-      values_[entry.key] = entry.value;
-    }
-  }
-  /// Returns the value as `--set` takes it, without quotes; empty if the key is unset.
-  auto operator[](const std::string& key) const -> std::string {
-    const auto found = values_.find(key);
-    if (found == values_.end()) {
-      return "";
-    }
-    const std::string& value = found->second;
-    return value.size() > 1 && value.starts_with('"') ? value.substr(1, value.size() - 2) : value;
-  }
-
- private:
-  std::map<std::string, std::string> values_;
-};
-
 struct Knobs {
   const Plan& plan;
-  Keys keys;
+  RecipeKeys keys;
   std::vector<Knob> all;
 
   auto Add(std::vector<std::string> sets, std::string refused = "") -> void {
@@ -124,7 +102,7 @@ auto SetsText(const Knob& knob) -> std::string {
 }
 
 auto KnobsOf(const Plan& plan) -> std::vector<Knob> {
-  Knobs knobs{.plan = plan, .keys = Keys(plan), .all = {}};
+  Knobs knobs{.plan = plan, .keys = RecipeKeys(plan), .all = {}};
   knobs.AddOthers("recompute.policy", {"none", "torchtitan-sac", "full"});
   AddBatch(knobs);
   AddLoss(knobs);

@@ -1,5 +1,8 @@
 #include "compiler/explain/memory_walk.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace shardc {
 
 auto MemoryUse::total() const -> Bytes {
@@ -29,6 +32,25 @@ auto MemoryOverOps(const Plan& plan, SectionKind section) -> std::vector<MemoryU
       [&](size_t) { over_ops.push_back(now); },
       [&](BufferId id) { now.of(plan.buffers[id].category) -= plan.buffers[id].bytes; });
   return over_ops;
+}
+
+auto LeastReserved(const Plan& plan) -> Bytes {
+  std::array<Bytes, NumArenas> most{};
+  const auto arena_of = [&](BufferId id) { return static_cast<size_t>(plan.buffers[id].arena); };
+  for (const BufferId id : plan.buffers.ids()) {
+    most[arena_of(id)] += IsPersistent(plan.buffers[id].arena) ? plan.buffers[id].bytes : Bytes{};
+  }
+  for (int section = 0; section < NumSections; ++section) {
+    std::array<Bytes, NumArenas> now{};
+    WalkLives(
+        plan, static_cast<SectionKind>(section),
+        [&](BufferId id) {
+          now[arena_of(id)] += plan.buffers[id].bytes;
+          most[arena_of(id)] = std::max(most[arena_of(id)], now[arena_of(id)]);
+        },
+        [](size_t) {}, [&](BufferId id) { now[arena_of(id)] -= plan.buffers[id].bytes; });
+  }
+  return std::accumulate(most.begin(), most.end(), Bytes{});
 }
 
 }  // namespace shardc

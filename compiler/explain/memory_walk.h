@@ -23,6 +23,9 @@ auto PersistentUse(const Plan& plan) -> MemoryUse;
 /// Returns the memory that is alive at each op of a section.
 auto MemoryOverOps(const Plan& plan, SectionKind section) -> std::vector<MemoryUse>;
 
+/// Returns the sum over the arenas of the most that is alive at once in each: less than this no packing reserves.
+auto LeastReserved(const Plan& plan) -> Bytes;
+
 /// Calls born(buffer) where a buffer of a section that does not outlive it is touched first, at(index) at each op with
 /// all that it touches alive, and released(buffer) after it.
 template <class Born, class At, class Released>

@@ -117,7 +117,9 @@ auto FitSection(const FitUse& fit) -> std::string {
           fmt::format("<p><small>not {}: {}</small></p>\n", Escaped(SetsText(row.knob)), Escaped(row.knob.refused));
     }
   }
-  return PageSection("Does it fit?", out + HtmlTable(rows) + refused);
+  const std::string found =
+      fit.has_recipe ? fmt::format("<pre>{}</pre>\n", Escaped(CheapestText(fit) + LeastRanksText(fit))) : "";
+  return PageSection("Does it fit?", out + found + HtmlTable(rows) + refused);
 }
 
 auto CategorySection(const Report& report) -> std::string {

@@ -84,27 +84,39 @@ static auto FiguresJson(const PlanFigures& figures) -> Json {
   return {{"peak_bytes", figures.peak.value},
           {"reserved_bytes", figures.reserved.value},
           {"communicators_bytes", figures.communicators.value},
+          {"outside_arenas_bytes", figures.outside.value},
           {"flops_per_step_per_rank", figures.flops.model.value},
           {"recompute_flops_per_step_per_rank", figures.flops.recompute.value},
           {"wire_bytes_per_step_per_rank", figures.wire.value}};
 }
 
+static auto KnobJson(const FitUse& fit, const KnobRow& row) -> Json {
+  Json knob{{"set", row.knob.sets}};
+  if (row.figures) {
+    knob["fits"] = fit.fits(*row.figures);
+    knob.update(FiguresJson(*row.figures));
+  } else {
+    knob["refused"] = row.knob.refused;
+  }
+  return knob;
+}
+
 static auto FitJson(const FitUse& fit) -> Json {
   Json json{{"budget_bytes", fit.budget.bytes.value},
             {"machine", fit.budget.machine == nullptr ? Json(nullptr) : Json(fit.budget.machine->name)},
+            {"outside_arenas_bytes", fit.outside(fit.now).value},
             {"fits", fit.fits()},
             {"spare_bytes", fit.left(fit.now).value},
             {"now", FiguresJson(fit.now)},
             {"knobs", Json::array()}};
   for (const KnobRow& row : fit.knobs) {
-    Json knob{{"set", row.knob.sets}};
-    if (row.figures) {
-      knob["fits"] = fit.fits(*row.figures);
-      knob.update(FiguresJson(*row.figures));
-    } else {
-      knob["refused"] = row.knob.refused;
-    }
-    json["knobs"].push_back(std::move(knob));
+    json["knobs"].push_back(KnobJson(fit, row));
+  }
+  json["cheapest"] = fit.cheapest ? KnobJson(fit, *fit.cheapest) : Json(nullptr);
+  json["least_ranks"] = nullptr;
+  if (fit.least_ranks) {
+    json["least_ranks"] = {{"ranks", fit.least_ranks->ranks}, {"sequences_per_step", fit.least_ranks->sequences}};
+    json["least_ranks"].update(KnobJson(fit, fit.least_ranks->row));
   }
   return json;
 }

@@ -96,8 +96,10 @@ auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& 
         return Rejected();
       }
       // Without a disabled pass the verifier accepts every intermediate plan; with one, it is the developer's to judge.
-      if (const auto findings = VerifyPlan(plan); !findings.empty() && options.disabled.empty()) {
-        return Faults(row.kind, findings);
+      if (options.verify) {
+        if (const auto findings = VerifyPlan(plan); !findings.empty() && options.disabled.empty()) {
+          return Faults(row.kind, findings);
+        }
       }
     }
     if (options.after_pass) {

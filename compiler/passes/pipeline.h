@@ -16,6 +16,8 @@ struct PipelineOptions {
   std::vector<PassKind> disabled;
   /// Where the run keeps what it puts on record; default: as the plan says.
   std::string run_dir;
+  /// Judges the plan after each pass. Without it the plan is good for its figures alone.
+  bool verify = true;
   /// Called after each pass with the plan so far.
   std::function<void(PassKind, const Plan&)> after_pass;
 };

@@ -52,6 +52,17 @@ TEST_F(Decide, FitIsToldByTheExitCode) {
   }
 }
 
+TEST_F(Decide, FitNamesCombinationAndRanks) {
+  // Without a terminal there is no line of progress.
+  const Finished fits = Ask({"plan", recipe_, "--fit", "80GiB"});
+  EXPECT_EQ(fits.err, "");
+  EXPECT_THAT(fits.out, AllOf(HasSubstr("\nthe cheapest combination of keys that fits"),
+                              HasSubstr("\nthe least number of ranks that fits, other keys as they are: 1\n")));
+  const Finished none = Ask({"plan", recipe_, "--fit", "1KiB"});
+  EXPECT_THAT(none.out,
+              AllOf(HasSubstr("\nno combination of keys fits; "), HasSubstr("\non no number of ranks up to ")));
+}
+
 TEST_F(Decide, FitOfAPlanFileHasNoKeysToChange) {
   const std::string plan = folder_ / "a.plan";
   ASSERT_EQ(Ask({"plan", recipe_, "-o", plan}).exit_code, 0);
@@ -67,6 +78,8 @@ TEST_F(Decide, FitIsAPartOfTheReport) {
   const auto json = nlohmann::json::parse(Ask({"plan", recipe_, "--fit", "80GiB", "--format", "json"}).out);
   EXPECT_EQ(json["fit"]["fits"], true);
   EXPECT_EQ(json["fit"]["now"]["peak_bytes"], json["memory"]["peak_bytes"]);
+  EXPECT_EQ(json["fit"]["cheapest"]["fits"], true);
+  EXPECT_EQ(json["fit"]["least_ranks"]["ranks"], 1);
 }
 
 TEST_F(Decide, ThePageHoldsWhatFormatJsonPrints) {

@@ -14,6 +14,7 @@
 #include "compiler/explain/fold.h"
 #include "compiler/explain/json_lines.h"
 #include "compiler/explain/text_parts.h"
+#include "compiler/ops/cpu/outside_arenas.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/plan_sums.h"
 #include "tests/support/nightly.h"
@@ -74,14 +75,19 @@ TEST(ExplainDecides, TablesOfFitHave100Columns) {
     report.fit = FitOfShipped(plan, recipe);
     const std::string text = RenderReportText(report);
     EXPECT_LE(LongestLine(text), 100U) << recipe;
-    EXPECT_THAT(text, HasSubstr("what each key would change")) << recipe;
+    EXPECT_THAT(text, HasSubstr("one change at a time, ")) << recipe;
   }
 }
 
 /// Of a plan, by the functions that explain and the goldens use.
 auto FiguresByTheReport(const Plan& plan) -> PlanFigures {
   const Report report = Explain(plan);
-  PlanFigures figures{.peak = report.peak.use.total(), .reserved = report.reserved, .flops = report.flops, .wire = {}};
+  const OutsideArenas outside = OutsideArenasOf(plan);
+  PlanFigures figures{.peak = report.peak.use.total(),
+                      .reserved = report.reserved,
+                      .outside = outside.rank() + Bytes{CeilDiv(outside.host().value, outside.num_ranks)},
+                      .flops = report.flops,
+                      .wire = {}};
   for (const Communication& row : report.step_communication) {
     figures.wire += row.wire(plan.mesh);
   }
@@ -150,7 +156,7 @@ TEST(ExplainDecides, BudgetsAreAmountsOrMachines) {
   for (const MachineRow& row : MachineRows()) {
     const auto budget = ParseBudget(row.name);
     ASSERT_TRUE(budget.ok()) << row.name;
-    EXPECT_EQ(budget->bytes.value, static_cast<int64_t>(row.memory.value - row.outside_arenas.value)) << row.name;
+    EXPECT_EQ(budget->bytes.value, static_cast<int64_t>(row.memory.value)) << row.name;
   }
   for (const char* text : {"", "h", "80", "80 gib", "GiB", "1e3 GiB", "9999999999TiB", "-1GiB", "h300", "80GiB "}) {
     const auto budget = ParseBudget(text);
@@ -181,14 +187,31 @@ TEST(ExplainDecides, CommunicatorsTakeMemoryOfMachine) {
     SetTexts sets = row.sets;
     sets.insert(sets.begin(), "run.device=cuda");
     const Plan plan = PlanOfRecipe(RecipeOf8B, sets);
-    FitUse fit{.budget = *ParseBudget("h100"), .now = FiguresOf(plan), .knobs = {}};
-    EXPECT_EQ(fit.now.communicators.value, row.mebibytes << 20);
-    EXPECT_EQ(fit.left(fit.now).value, (fit.budget.bytes - ReservedBytes(plan)).value - (row.mebibytes << 20));
-    EXPECT_EQ(RenderFitText(fit).find("communicators") != std::string::npos, row.mebibytes > 0);
+    // An amount is that of a GPU without a name.
+    for (const char* budget : {"h100", "80GiB"}) {
+      const FitUse fit{.budget = *ParseBudget(budget), .now = FiguresOf(plan), .device = plan.device};
+      EXPECT_EQ(fit.now.communicators.value, row.mebibytes << 20);
+      const auto context = static_cast<int64_t>(FindMachine("h100-sxm")->outside_arenas.value);
+      EXPECT_EQ(fit.outside(fit.now).value, context + (row.mebibytes << 20));
+      EXPECT_EQ(fit.left(fit.now), fit.budget.bytes - ReservedBytes(plan) - fit.outside(fit.now));
+      EXPECT_EQ(RenderFitText(fit).find("communicators") != std::string::npos, row.mebibytes > 0);
+    }
     EXPECT_THAT(RenderReportText(Explain(plan)), HasSubstr(row.text));
-    fit.budget = *ParseBudget("80GiB");
-    EXPECT_EQ(fit.left(fit.now).value, (fit.budget.bytes - ReservedBytes(plan)).value);
   }
+}
+
+/// On CPUs the share of each rank in what its host takes outside the arenas.
+TEST(ExplainDecides, WhatLiesOutsideCountsToo) {
+  const Plan plan = PlanOfRecipe(RecipeOfQuickstart);
+  const OutsideArenas outside = OutsideArenasOf(plan);
+  FitUse fit{.now = FiguresOf(plan), .device = plan.device};
+  fit.budget.bytes = ReservedBytes(plan) + Bytes{CeilDiv(outside.all().value, outside.num_ranks)};
+  EXPECT_TRUE(fit.fits());
+  EXPECT_EQ(fit.left(fit.now), Bytes{});
+  fit.budget.bytes -= Bytes{1};
+  EXPECT_FALSE(fit.fits());
+  EXPECT_THAT(RenderFitText(fit), HasSubstr(fmt::format(" in arenas and {} outside them, 1 B more than the ",
+                                                        FormatMemory(fit.outside(fit.now)))));
 }
 
 TEST(ExplainDecides, WhatIsAliveAddsUpToThePeak) {

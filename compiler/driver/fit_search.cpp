@@ -1,0 +1,445 @@
+// FLOPs depend on the policy and the ranks along tp alone, and bytes on the wire on the cost subjects alone. So:
+// 1. a cell is a number of ranks along tp with units; drop the cells that do not fit with all that lowers memory and
+// the
+//    policy that keeps the least
+// 2. take the policies and numbers of tp with the fewest FLOPs; drop the cells that do not fit with all that lowers
+//    memory; if none is left, go on to the next FLOPs
+// 3. from the fewest bytes on the wire of each cell, go on to more in the order of bytes, until one fits
+// 4. of the free subjects, change as few as it takes
+// "Does not fit" is judged by LeastFiguresOf, which grow wherever an offer takes more memory; what a packing reserves
+// may not. In between, all offers of the free subjects are planned.
+
+#include "compiler/driver/fit_search.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <set>
+#include <tuple>
+
+#include "compiler/driver/in_parallel.h"
+#include "compiler/explain/recipe_keys.h"
+
+namespace shardc {
+
+namespace {
+
+using Combinations = std::vector<Combination>;
+
+class Search {
+ public:
+  Search(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
+      : fit_(fit), offers_(offers), options_(options) {
+    for (size_t i = 0; i < NumSubjects; ++i) {
+      as_is_[i] = offers[i].as_is;
+    }
+  }
+  auto Run() -> std::optional<KnobRow>;
+
+ private:
+  static auto At(Combination& combination, Subject subject) -> size_t& {
+    return combination[static_cast<size_t>(subject)];
+  }
+  auto Of(Subject subject) const -> const SubjectOffers& { return offers_[static_cast<size_t>(subject)]; }
+  auto LayoutOf(Combination combination) const -> const Offer& {
+    return Of(Subject::Layout).offers[At(combination, Subject::Layout)];
+  }
+  /// The offers of a subject that make a difference with this layout: all of them, or as it is.
+  auto EachOf(Subject subject, const Combination& combination) const -> std::vector<size_t>;
+  /// Those of which one takes least memory.
+  auto LeastOf(Subject subject, const Combination& combination) const -> std::vector<size_t> {
+    return Applies(subject, LayoutOf(combination)) ? Of(subject).least : std::vector{Of(subject).as_is};
+  }
+
+  /// Plans those that were not.
+  auto Plan(const Combinations& combinations) -> void;
+  /// Requires: it was planned.
+  auto TrialOf(const Combination& combination) const -> const Trial& { return trials_.at(combination); }
+  auto Fits(const Combination& combination) const -> bool;
+  /// May it, packed better, or with a memory that is this many times its own?
+  auto MayFit(const Combination& combination, double share = 1) const -> bool;
+
+  /// `combination` with each offer of the subjects from `first` in the place of its own; the offers of `least`, or all.
+  auto WithEach(const Combination& combination, Subject first, bool least) const -> Combinations;
+  /// The first of those with the offers of `least`.
+  auto AtLeast(const Combination& combination, Subject first) const -> Combination;
+  /// Those of which a combination may fit that has their layout, policy and units.
+  auto LayoutsThatMayFit(const Combinations& combinations) -> Combinations;
+  /// The same of any layout with their ranks along tp. Requires: they have the last of these.
+  auto CellsThatMayFit(const Combinations& cells) -> Combinations;
+  /// Does a combination fit that differs in the free subjects alone?
+  auto FitsAtBest(const Combination& combination) -> bool;
+  /// With the offers that send the fewest bytes.
+  auto Cheapest(Combination combination) const -> Combination;
+  /// The combinations that send a little more than this one.
+  auto Dearer(const Combination& combination) -> Combinations;
+  /// The cheapest of all that have the FLOPs of these cells.
+  auto CheapestOf(const Combinations& cells) -> Combinations;
+  auto FewestKeys(const Combinations& cheapest) -> KnobRow;
+  /// All that the recipe's checks take, with the policy that keeps the least.
+  auto Cells() -> Combinations;
+
+  const FitUse& fit_;
+  const AllOffers& offers_;
+  const TrialOptions& options_;
+  Combination as_is_{};
+  std::map<Combination, Trial> trials_;
+};
+
+auto Search::Plan(const Combinations& combinations) -> void {
+  const std::set<Combination> all(combinations.begin(), combinations.end());
+  Combinations fresh;
+  std::ranges::copy_if(all, std::back_inserter(fresh), [&](const Combination& one) { return !trials_.contains(one); });
+  std::vector<Trial> trials(fresh.size());
+  InParallel(fresh.size(), [&](size_t i) { trials[i] = options_.plan(KnobOf(offers_, fresh[i]).sets); });
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    trials_[fresh[i]] = std::move(trials[i]);
+  }
+  options_.tell(trials_.size());
+}
+
+auto Search::Fits(const Combination& combination) const -> bool {
+  const Trial& trial = TrialOf(combination);
+  return trial.refused.empty() && fit_.fits(trial.figures);
+}
+
+auto Search::MayFit(const Combination& combination, double share) const -> bool {
+  const Trial& trial = TrialOf(combination);
+  PlanFigures least = trial.least;
+  least.reserved = Bytes{static_cast<int64_t>(static_cast<double>(least.reserved.value) * share)};
+  return trial.refused.empty() && fit_.fits(least);
+}
+
+auto Search::EachOf(Subject subject, const Combination& combination) const -> std::vector<size_t> {
+  if (!Applies(subject, LayoutOf(combination))) {
+    return {Of(subject).as_is};
+  }
+  std::vector<size_t> each(Of(subject).offers.size());
+  std::iota(each.begin(), each.end(), size_t{0});
+  return each;
+}
+
+auto Search::WithEach(const Combination& combination, Subject first, bool least) const -> Combinations {
+  Combinations all{combination};
+  for (auto i = static_cast<size_t>(first); i < NumSubjects; ++i) {
+    const auto subject = static_cast<Subject>(i);
+    Combinations wider;
+    for (const Combination& one : all) {
+      for (const size_t offer : least ? LeastOf(subject, one) : EachOf(subject, one)) {
+        wider.push_back(one);
+        wider.back()[i] = offer;
+      }
+    }
+    all = std::move(wider);
+  }
+  return all;
+}
+
+auto Search::AtLeast(const Combination& combination, Subject first) const -> Combination {
+  Combination least = combination;
+  for (auto i = static_cast<size_t>(first); i < NumSubjects; ++i) {
+    least[i] = LeastOf(static_cast<Subject>(i), combination).front();
+  }
+  return least;
+}
+
+/// Where several offers may be the one that takes least memory, another takes at least this share of what the first of
+/// them takes.
+constexpr double ShareOfLayout = 0.6;
+static auto ShareOf(Subject subject) -> double { return subject == Subject::Chunks ? 0.9 : 0.75; }
+
+static auto ShareOf(const Combination& other, const Combination& first) -> double {
+  double share = 1;
+  for (size_t i = 0; i < NumSubjects; ++i) {
+    share *= other[i] == first[i] ? 1 : ShareOf(static_cast<Subject>(i));
+  }
+  return share;
+}
+
+auto Search::LayoutsThatMayFit(const Combinations& combinations) -> Combinations {
+  Combinations first;
+  std::ranges::transform(combinations, std::back_inserter(first),
+                         [&](const Combination& one) { return AtLeast(one, Subject::Reduce); });
+  Plan(first);
+  Combinations others;
+  for (const Combination& one : first) {
+    if (!MayFit(one)) {
+      std::ranges::copy_if(
+          WithEach(one, Subject::Reduce, true), std::back_inserter(others),
+          [&](const Combination& other) { return !TrialOf(one).refused.empty() || MayFit(one, ShareOf(other, one)); });
+    }
+  }
+  Plan(others);
+  Combinations left;
+  std::ranges::copy_if(combinations, std::back_inserter(left), [&](const Combination& one) {
+    return std::ranges::any_of(WithEach(one, Subject::Reduce, true),
+                               [&](const Combination& each) { return trials_.contains(each) && MayFit(each); });
+  });
+  return left;
+}
+
+auto Search::CellsThatMayFit(const Combinations& cells) -> Combinations {
+  Combinations left = LayoutsThatMayFit(cells);
+  // One microbatch is larger, but its gradients are not added up.
+  Combinations uncut;
+  std::map<Combination, Combination> cell_of;
+  for (const Combination& cell : cells) {
+    Combination other = cell;
+    while (At(other, Subject::Layout) > 0 && LayoutOf(other).accumulate > 1) {
+      --At(other, Subject::Layout);
+    }
+    if (std::ranges::find(left, cell) == left.end() && other != cell && LayoutOf(other).tp == LayoutOf(cell).tp &&
+        MayFit(AtLeast(cell, Subject::Reduce), ShareOfLayout)) {
+      uncut.push_back(other);
+      cell_of[other] = cell;
+    }
+  }
+  for (const Combination& one : LayoutsThatMayFit(uncut)) {
+    left.push_back(cell_of.at(one));
+  }
+  return left;
+}
+
+auto Search::FitsAtBest(const Combination& combination) -> bool {
+  constexpr Subject FirstFree = Subject::Chunks;
+  const Combination first = AtLeast(combination, FirstFree);
+  Plan({first});
+  if (Fits(first)) {
+    return true;
+  }
+  Combinations least = WithEach(combination, FirstFree, true);
+  std::erase_if(least, [&](const Combination& one) {
+    return TrialOf(first).refused.empty() && !MayFit(first, ShareOf(one, first));
+  });
+  Plan(least);
+  if (std::ranges::none_of(least, [&](const Combination& one) { return MayFit(one); })) {
+    return false;
+  }
+  const Combinations all = WithEach(combination, FirstFree, false);
+  Plan(all);
+  return std::ranges::any_of(all, [&](const Combination& one) { return Fits(one); });
+}
+
+auto Search::Cheapest(Combination combination) const -> Combination {
+  At(combination, Subject::Reduce) = EachOf(Subject::Reduce, combination).front();
+  At(combination, Subject::Reshard) = EachOf(Subject::Reshard, combination).front();
+  return combination;
+}
+
+auto Search::Dearer(const Combination& combination) -> Combinations {
+  Combinations dearer;
+  for (const Subject subject : {Subject::Reduce, Subject::Reshard}) {
+    Combination next = combination;
+    if (++At(next, subject) < Of(subject).offers.size() && Applies(subject, LayoutOf(next))) {
+      dearer.push_back(next);
+    }
+  }
+  Combination next = combination;
+  while (++At(next, Subject::Layout) < Of(Subject::Layout).offers.size() &&
+         LayoutOf(next).tp == LayoutOf(combination).tp) {
+    if (!LayoutsThatMayFit({next}).empty()) {
+      dearer.push_back(Cheapest(next));
+      break;
+    }
+  }
+  return dearer;
+}
+
+auto Search::CheapestOf(const Combinations& cells) -> Combinations {
+  struct Node {
+    int64_t wire;
+    Combination combination;
+    auto operator>(const Node& other) const -> bool {
+      return std::tie(wire, combination) > std::tie(other.wire, other.combination);
+    }
+  };
+  std::priority_queue<Node, std::vector<Node>, std::greater<>> waiting;
+  std::set<Combination> seen;
+  // What is refused is taken for as cheap as what it was reached from, and not taken.
+  const auto add = [&](const Combinations& combinations, int64_t wire) {
+    Combinations least;
+    std::ranges::transform(combinations, std::back_inserter(least),
+                           [&](const Combination& one) { return AtLeast(one, Subject::Chunks); });
+    Plan(least);
+    for (const Combination& one : least) {
+      if (seen.insert(one).second) {
+        const Trial& trial = TrialOf(one);
+        waiting.push({.wire = trial.refused.empty() ? trial.figures.wire.value : wire, .combination = one});
+      }
+    }
+  };
+  Combinations begins;
+  for (Combination begin : cells) {
+    while (At(begin, Subject::Layout) > 0 &&
+           Of(Subject::Layout).offers[At(begin, Subject::Layout) - 1].tp == LayoutOf(begin).tp) {
+      --At(begin, Subject::Layout);
+    }
+    begins.push_back(Cheapest(begin));
+  }
+  add(begins, 0);
+  Combinations cheapest;
+  int64_t least_wire = 0;
+  while (!waiting.empty() && (cheapest.empty() || waiting.top().wire <= least_wire)) {
+    const Node node = waiting.top();
+    waiting.pop();
+    if (FitsAtBest(node.combination)) {
+      cheapest.push_back(node.combination);
+      least_wire = node.wire;
+    }
+    // Of a combination that fits too: others may send as much with fewer keys.
+    add(Dearer(node.combination), node.wire);
+  }
+  return cheapest;
+}
+
+auto Search::FewestKeys(const Combinations& cheapest) -> KnobRow {
+  std::map<size_t, Combinations> by_keys;
+  for (const Combination& one : cheapest) {
+    for (const Combination& each : WithEach(one, Subject::Chunks, false)) {
+      by_keys[KnobOf(offers_, each).sets.size()].push_back(each);
+    }
+  }
+  for (auto& [keys, combinations] : by_keys) {
+    Plan(combinations);
+    std::erase_if(combinations, [&](const Combination& one) { return !Fits(one); });
+    if (!combinations.empty()) {
+      // The mildest of the offers that take as many keys.
+      const auto most = std::ranges::max_element(
+          combinations, {}, [&](const Combination& one) { return std::pair(TrialOf(one).figures.reserved, one); });
+      return {.knob = KnobOf(offers_, *most), .figures = TrialOf(*most).figures};
+    }
+  }
+  CHECK(false, "one of them fits");
+}
+
+auto Search::Cells() -> Combinations {
+  Combinations layouts;
+  for (size_t layout = 0; layout < Of(Subject::Layout).offers.size(); ++layout) {
+    const bool is_last = layout + 1 == Of(Subject::Layout).offers.size() ||
+                         Of(Subject::Layout).offers[layout + 1].tp != Of(Subject::Layout).offers[layout].tp;
+    if (is_last) {
+      layouts.push_back(as_is_);
+      At(layouts.back(), Subject::Layout) = layout;
+    }
+  }
+  Plan(layouts);
+  Combinations cells;
+  for (Combination cell : layouts) {
+    // A mesh that is refused is refused with any other keys.
+    if (TrialOf(cell).refused.empty()) {
+      for (const size_t units : EachOf(Subject::Units, cell)) {
+        At(cell, Subject::Units) = units;
+        At(cell, Subject::Policy) = 0;
+        cells.push_back(cell);
+      }
+    }
+  }
+  return cells;
+}
+
+auto Search::Run() -> std::optional<KnobRow> {
+  Combinations cells = Cells();
+  const Combinations that_may_fit = CellsThatMayFit(cells);
+  // A policy that is refused rules nothing out.
+  std::erase_if(cells, [&](const Combination& cell) {
+    return TrialOf(AtLeast(cell, Subject::Reduce)).refused.empty() &&
+           std::ranges::find(that_may_fit, cell) == that_may_fit.end();
+  });
+  std::map<int64_t, Combinations> by_flops;
+  std::map<std::pair<size_t, int64_t>, int64_t> flops_of;
+  for (size_t policy = 0; policy < Of(Subject::Policy).offers.size(); ++policy) {
+    for (Combination cell : cells) {
+      At(cell, Subject::Policy) = policy;
+      const std::pair kind{policy, LayoutOf(cell).tp};
+      if (!flops_of.contains(kind)) {
+        const Combination planned = AtLeast(cell, Subject::Reduce);
+        Plan({planned});
+        if (!TrialOf(planned).refused.empty()) {
+          continue;
+        }
+        flops_of[kind] = TrialOf(planned).figures.flops.all().value;
+      }
+      by_flops[flops_of.at(kind)].push_back(cell);
+    }
+  }
+  for (const auto& [flops, all] : by_flops) {
+    if (const Combinations cheapest = CheapestOf(CellsThatMayFit(all)); !cheapest.empty()) {
+      return FewestKeys(cheapest);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
+    -> std::optional<KnobRow> {
+  return Search(fit, offers, options).Run();
+}
+
+/// The plans of numbers of ranks along dp.
+static auto RowOfRanks(const Plan& plan, int64_t dp, int64_t micro, int64_t accumulate, const TrialOptions& options)
+    -> LeastRanks {
+  LeastRanks row{.ranks = plan.mesh.num_ranks() / plan.mesh.size(Axis::Dp) * dp,
+                 .sequences = plan.mesh.size(Axis::Replicate) * dp * micro * accumulate,
+                 .row = {}};
+  const auto set = [&](std::string_view key, int64_t value, int64_t now) {
+    if (value != now) {
+      row.row.knob.sets.push_back(fmt::format("{}={}", key, value));
+    }
+  };
+  set("mesh.dp", dp, plan.mesh.size(Axis::Dp));
+  set("batch.micro", micro, plan.run.micro_batch);
+  set("batch.accumulate", accumulate, plan.run.accumulate);
+  if (!RecipeKeys(plan)["batch.global"].empty()) {
+    set("batch.global", row.sequences, SamplesPerStep(plan));
+  }
+  Trial trial = options.plan(row.row.knob.sets);
+  row.row.knob.refused = std::move(trial.refused);
+  if (row.row.knob.refused.empty()) {
+    row.row.figures = trial.figures;
+  }
+  return row;
+}
+
+auto LeastRanksThatFit(const FitUse& fit, const Plan& plan, const TrialOptions& options) -> std::optional<LeastRanks> {
+  const int64_t dp = plan.mesh.size(Axis::Dp);
+  const int64_t micro = plan.run.micro_batch;
+  const int64_t accumulate = plan.run.accumulate;
+  const int64_t sequences = dp * micro * accumulate;
+  const auto fits = [&](const LeastRanks& row) { return row.row.figures && fit.fits(*row.row.figures); };
+  for (int64_t ranks = 1; ranks <= sequences; ++ranks) {
+    if (sequences % ranks == 0) {
+      const int64_t parts = std::gcd(micro, sequences / ranks);
+      if (LeastRanks row = RowOfRanks(plan, ranks, parts, sequences / ranks / parts, options); fits(row)) {
+        return row;
+      }
+    }
+  }
+  // Hosts have the same number of ranks each.
+  const int64_t others = plan.mesh.num_ranks() / dp;
+  const int64_t step = plan.mesh.hosts / std::gcd(plan.mesh.hosts, others);
+  const auto of = [&](int64_t steps) { return RowOfRanks(plan, steps * step, micro, accumulate, options); };
+  int64_t too_few = dp / step;
+  LeastRanks found = of(too_few * 2);
+  while (!fits(found)) {
+    too_few *= 2;
+    if (too_few * 2 * step * others > MostRanksTried) {
+      return std::nullopt;
+    }
+    found = of(too_few * 2);
+  }
+  for (int64_t enough = too_few * 2; enough - too_few > 1;) {
+    const int64_t middle = too_few + (enough - too_few) / 2;
+    if (LeastRanks row = of(middle); fits(row)) {
+      found = std::move(row);
+      enough = middle;
+    } else {
+      too_few = middle;
+    }
+  }
+  return found;
+}
+
+}  // namespace shardc

@@ -1,0 +1,40 @@
+// The cheapest combination of keys with which a recipe fits, and the least number of ranks on which it does. Both are
+// found by plans alone: what is answered was planned, and what is ruled out needs too much by a plan's own buffers.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/explain/fit.h"
+#include "compiler/explain/offers.h"
+
+namespace shardc {
+
+/// A recipe that was planned with some keys changed.
+struct Trial {
+  PlanFigures figures;
+  /// LeastFiguresOf.
+  PlanFigures least;
+  /// Why there is no such plan, on one line; else empty.
+  std::string refused;
+};
+
+struct TrialOptions {
+  /// Plans the recipe with these keys changed. Several threads call it at once.
+  std::function<Trial(const std::vector<std::string>& sets)> plan;
+  /// Called with the number of plans so far.
+  std::function<void(size_t planned)> tell;
+};
+
+/// Returns the combination of `offers` that fits, with the fewest FLOPs of a step on a rank; of these, with the fewest
+/// bytes on the wire; of these, with the fewest keys changed. Nothing if none fits.
+auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
+    -> std::optional<KnobRow>;
+
+/// Returns the least number of ranks along dp on which the recipe fits: with the batch of a step as it is, or, if there
+/// is no such number, with the batch of each rank as it is. Nothing if no number up to MostRanksTried fits.
+auto LeastRanksThatFit(const FitUse& fit, const Plan& plan, const TrialOptions& options) -> std::optional<LeastRanks>;
+
+}  // namespace shardc

@@ -1,0 +1,193 @@
+// Values that take more memory and save neither FLOPs nor bytes on the wire are not offered. Which values take least
+// memory is an experience with plans: tests/golden/fit_search.cpp holds it against plans of all combinations.
+
+#include "compiler/explain/offers.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "compiler/base/devices.h"
+#include "compiler/explain/recipe_keys.h"
+
+namespace shardc {
+
+namespace {
+
+/// Ranks of the mesh and parts of the batch of a step.
+struct Layout {
+  int64_t dp = 1;
+  int64_t tp = 1;
+  int64_t micro = 1;
+  int64_t accumulate = 1;
+
+  auto SetsFrom(const Layout& now) const -> std::vector<std::string> {
+    std::vector<std::string> sets;
+    const auto add = [&](std::string_view key, int64_t value, int64_t before) {
+      if (value != before) {
+        sets.push_back(fmt::format("{}={}", key, value));
+      }
+    };
+    add("mesh.dp", dp, now.dp);
+    add("mesh.tp", tp, now.tp);
+    add("batch.micro", micro, now.micro);
+    add("batch.accumulate", accumulate, now.accumulate);
+    return sets;
+  }
+};
+
+}  // namespace
+
+/// Adds the ways to cut the sequences of a rank in a step into microbatches, of its size times powers of two, the
+/// largest first.
+static auto AddCuts(const Layout& now, Layout layout, int64_t sequences, SubjectOffers& subject) -> void {
+  int64_t micro = now.micro;
+  while (micro * 2 <= sequences) {
+    micro *= 2;
+  }
+  while (true) {
+    if (micro <= sequences && sequences % micro == 0) {
+      layout.micro = micro;
+      layout.accumulate = sequences / micro;
+      subject.offers.push_back(
+          {.sets = layout.SetsFrom(now), .dp = layout.dp, .tp = layout.tp, .accumulate = layout.accumulate});
+    }
+    if (micro % 2 != 0) {
+      return;
+    }
+    micro /= 2;
+  }
+}
+
+static auto LayoutsOf(const Plan& plan) -> SubjectOffers {
+  const Layout now{.dp = plan.mesh.size(Axis::Dp),
+                   .tp = plan.mesh.size(Axis::Tp),
+                   .micro = plan.run.micro_batch,
+                   .accumulate = plan.run.accumulate};
+  const int64_t sequences = now.micro * now.accumulate;
+  SubjectOffers subject;
+  AddCuts(now, now, sequences, subject);
+  // Ranks move from dp to tp, and each of dp takes over the sequences of those that went; then the other way round.
+  for (int64_t factor = 2; now.dp % factor == 0; factor *= 2) {
+    AddCuts(now, {.dp = now.dp / factor, .tp = now.tp * factor}, sequences * factor, subject);
+  }
+  for (int64_t factor = 2; now.tp % factor == 0 && sequences % factor == 0; factor *= 2) {
+    AddCuts(now, {.dp = now.dp * factor, .tp = now.tp / factor}, sequences / factor, subject);
+  }
+  return subject;
+}
+
+/// `values` with the one that the recipe has, which need not be among them.
+static auto ValuesOf(const RecipeKeys& keys, const std::string& key, const std::vector<std::string>& values)
+    -> SubjectOffers {
+  SubjectOffers subject;
+  for (const std::string& value : values) {
+    subject.offers.push_back(value == keys[key] ? Offer{} : Offer{.sets = {fmt::format("{}={}", key, value)}});
+  }
+  return subject;
+}
+
+static auto HasNow(const SubjectOffers& subject) -> bool {
+  return std::ranges::any_of(subject.offers, [](const Offer& offer) { return offer.sets.empty(); });
+}
+
+static auto ChunksOf(const Plan& plan, const RecipeKeys& keys) -> SubjectOffers {
+  const int64_t now = std::stoll(keys["loss.chunks"]);
+  std::set<int64_t, std::greater<>> counts{now};
+  for (const int64_t count : {1, 2, 8, 32}) {
+    if (plan.data.seq % count == 0) {
+      counts.insert(count);
+    }
+  }
+  std::vector<std::string> values;
+  std::ranges::transform(counts, std::back_inserter(values), [](int64_t count) { return std::to_string(count); });
+  SubjectOffers subject = ValuesOf(keys, "loss.chunks", values);
+  // One chunk, which comes last, needs no sum over chunks.
+  subject.least = values.size() == 1 ? std::vector<size_t>{0} : std::vector<size_t>{0, values.size() - 1};
+  return subject;
+}
+
+/// A depth of gathers ahead, of this direction: none, or as it is.
+static auto PrefetchOf(const Plan& plan, const RecipeKeys& keys, const std::string& key) -> SubjectOffers {
+  const bool is_of_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda;
+  const bool is_ahead = keys[key].empty() ? is_of_gpu : keys[key] != "0";
+  return is_ahead ? SubjectOffers{.offers = {{.sets = {key + "=0"}}, {}}, .as_is = 1, .least = {0}} : SubjectOffers{};
+}
+
+auto Applies(Subject subject, const Offer& layout) -> bool {
+  switch (subject) {
+    case Subject::Units:
+    case Subject::Reshard:
+    case Subject::PrefetchForward:
+    case Subject::PrefetchBackward:
+    case Subject::Ring: return layout.dp > 1;
+    case Subject::Reduce: return layout.dp > 1 && layout.accumulate > 1;
+    case Subject::Layout:
+    case Subject::Policy:
+    case Subject::Chunks:
+    case Subject::Workspace: return true;
+  }
+  CHECK(false, "subject {}", static_cast<int>(subject));
+}
+
+auto OffersOf(const Plan& plan) -> AllOffers {
+  const RecipeKeys keys(plan);
+  AllOffers all;
+  const auto of = [&](Subject subject) -> SubjectOffers& { return all[static_cast<size_t>(subject)]; };
+  of(Subject::Layout) = LayoutsOf(plan);
+  of(Subject::Policy) = ValuesOf(keys, "recompute.policy", {"full", "torchtitan-sac", "none"});
+  if (keys["batch.reduce"] == "each" || keys["batch.reduce"] == "last") {
+    of(Subject::Reduce) = ValuesOf(keys, "batch.reduce", {"last", "each"});
+    // Whole sums take more than slices, but a model of few units has them anyway.
+    of(Subject::Reduce).least = {1, 0};
+  }
+  if (plan.mesh.size(AxesSharing(Shared::State)) > 1) {
+    of(Subject::Units) = ValuesOf(keys, "shard.units", {"block", "torchtitan", "blocks:2", "size:256 MiB"});
+    SubjectOffers& reshard = of(Subject::Reshard);
+    reshard = ValuesOf(keys, "shard.reshard_after_forward", {"false", "true"});
+    if (!HasNow(reshard)) {
+      reshard.offers.insert(reshard.offers.begin() + 1, Offer{});
+      reshard.least = {1, 2};
+    } else {
+      reshard.least = {1};
+    }
+    of(Subject::PrefetchForward) = PrefetchOf(plan, keys, "shard.prefetch_forward");
+    of(Subject::PrefetchBackward) = PrefetchOf(plan, keys, "shard.prefetch_backward");
+    if (!keys["shard.gather_ring"].empty()) {
+      of(Subject::Ring) = ValuesOf(keys, "shard.gather_ring", {"2", "3"});
+    }
+  }
+  of(Subject::Chunks) = ChunksOf(plan, keys);
+  if (FactsOf(plan.device).family == DeviceFamily::Cuda) {
+    const std::string now = keys["run.attention_workspace"];
+    of(Subject::Workspace) =
+        now == "2 GiB" || now == "4 GiB"
+            ? SubjectOffers{.offers = {{.sets = {"run.attention_workspace=512 MiB"}}, {}}, .least = {0}}
+            : SubjectOffers{};
+  }
+  for (SubjectOffers& subject : all) {
+    if (!HasNow(subject)) {
+      subject.offers.push_back({});
+    }
+    subject.as_is = static_cast<size_t>(
+        std::ranges::find_if(subject.offers, [](const Offer& offer) { return offer.sets.empty(); }) -
+        subject.offers.begin());
+    if (subject.least.empty()) {
+      for (size_t i = 0; i < subject.offers.size(); ++i) {
+        subject.least.push_back(i);
+      }
+    }
+  }
+  return all;
+}
+
+auto KnobOf(const AllOffers& offers, const Combination& combination) -> Knob {
+  Knob knob;
+  for (size_t i = 0; i < NumSubjects; ++i) {
+    const std::vector<std::string>& sets = offers[i].offers[combination[i]].sets;
+    knob.sets.insert(knob.sets.end(), sets.begin(), sets.end());
+  }
+  return knob;
+}
+
+}  // namespace shardc

@@ -1,0 +1,62 @@
+// What a search for the cheapest combination of keys that fits may choose from. The batch of a step, the number of
+// ranks, the element types and the order of sums stay, so a combination trains the same model on the same tokens.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "compiler/explain/knobs.h"
+
+namespace shardc {
+
+/// A key or two that a combination sets to one of several values.
+enum class Subject : uint8_t {
+  // These decide the FLOPs and the bytes on the wire of a step.
+  Layout,
+  Policy,
+  Units,
+  Reduce,
+  Reshard,
+  // These change memory alone.
+  Chunks,
+  PrefetchForward,
+  PrefetchBackward,
+  Ring,
+  Workspace
+};
+constexpr size_t NumSubjects = 10;
+constexpr size_t NumCostSubjects = 5;
+
+struct Offer {
+  /// As Knob has them; empty: as it is.
+  std::vector<std::string> sets;
+  /// Of layouts: ranks along dp and tp, of which the latter decide the FLOPs, and microbatches.
+  int64_t dp = 1;
+  int64_t tp = 1;
+  int64_t accumulate = 1;
+};
+
+/// Offers of Reduce, of Reshard and of the layouts of one tp are in the order of the bytes on the wire, the fewest
+/// first. Those of Policy begin with the one that keeps the least.
+struct SubjectOffers {
+  std::vector<Offer> offers;
+  size_t as_is = 0;
+  /// With the others as they may be, one of these takes no more memory than any of the rest.
+  std::vector<size_t> least;
+};
+/// One row for each subject.
+using AllOffers = std::array<SubjectOffers, NumSubjects>;
+
+/// One offer of each subject.
+using Combination = std::array<size_t, NumSubjects>;
+
+/// Returns false for a subject that has no effect with this layout: nothing is sharded, or there is one microbatch.
+auto Applies(Subject subject, const Offer& layout) -> bool;
+
+/// Requires: the plan knows its recipe.
+auto OffersOf(const Plan& plan) -> AllOffers;
+/// Returns all that a combination sets.
+auto KnobOf(const AllOffers& offers, const Combination& combination) -> Knob;
+
+}  // namespace shardc

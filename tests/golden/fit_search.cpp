@@ -1,0 +1,148 @@
+// The search of --fit against plans of all combinations.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "compiler/driver/fit.h"
+#include "compiler/driver/in_parallel.h"
+#include "tests/golden/golden_case.h"
+
+namespace shardc {
+namespace {
+
+using SetTexts = std::vector<std::string>;
+
+/// All combinations of what is offered for a recipe, planned.
+class AllTrials {
+ public:
+  AllTrials(const std::string& path, const SetTexts& sets) : recipe_{.path = path, .sets = sets} {
+    text_ = ReadRepositoryFile(path);
+    auto plan = CompileText(path, text_, sets);
+    CHECK(plan.ok(), "{}: {}", path, plan.error().message);
+    plan_ = *std::move(plan);
+    offers_ = OffersOf(plan_);
+    // The subject of layouts comes first.
+    std::vector<std::pair<Offer, SetTexts>> all;
+    for (const Offer& layout : offers_[0].offers) {
+      all.emplace_back(layout, layout.sets);
+    }
+    for (size_t subject = 1; subject < NumSubjects; ++subject) {
+      decltype(all) wider;
+      for (const auto& [layout, sets] : all) {
+        for (const Offer& offer : offers_[subject].offers) {
+          if (offer.sets.empty() || Applies(static_cast<Subject>(subject), layout)) {
+            wider.emplace_back(layout, sets);
+            wider.back().second.insert(wider.back().second.end(), offer.sets.begin(), offer.sets.end());
+          }
+        }
+      }
+      all = std::move(wider);
+    }
+    std::vector<Trial> trials(all.size());
+    InParallel(all.size(), [&](size_t i) { trials[i] = PlanTrial(recipe_, text_, all[i].second); });
+    for (size_t i = 0; i < all.size(); ++i) {
+      trials_[all[i].second] = std::move(trials[i]);
+    }
+  }
+
+  auto plan() const -> const Plan& { return plan_; }
+  auto offers() const -> const AllOffers& { return offers_; }
+  auto trials() const -> const std::map<SetTexts, Trial>& { return trials_; }
+  auto FitWith(Bytes budget) const -> FitUse {
+    return {.budget = {.bytes = budget}, .now = FiguresOf(plan_), .device = plan_.device};
+  }
+  /// Answers the search from what was planned.
+  auto Options(std::set<SetTexts>& asked) const -> TrialOptions {
+    return {.plan =
+                [this, &asked](const SetTexts& sets) {
+                  static std::mutex mutex;
+                  const std::lock_guard lock(mutex);
+                  asked.insert(sets);
+                  return trials_.at(sets);
+                },
+            .tell = [](size_t) {}};
+  }
+
+ private:
+  RecipeOptions recipe_;
+  std::string text_;
+  Plan plan_;
+  AllOffers offers_;
+  std::map<SetTexts, Trial> trials_;
+};
+
+/// FLOPs, bytes on the wire, keys.
+using Cost = std::tuple<int64_t, int64_t, size_t>;
+
+auto CostOf(const PlanFigures& figures, size_t keys) -> Cost {
+  return {figures.flops.all().value, figures.wire.value, keys};
+}
+
+auto LeastCost(const AllTrials& all, const FitUse& fit) -> std::optional<Cost> {
+  std::optional<Cost> least;
+  for (const auto& [sets, trial] : all.trials()) {
+    if (trial.refused.empty() && fit.fits(trial.figures)) {
+      const Cost cost = CostOf(trial.figures, sets.size());
+      least = std::min(least.value_or(cost), cost);
+    }
+  }
+  return least;
+}
+
+struct Case {
+  std::string recipe;
+  SetTexts sets;
+};
+
+const std::vector<Case> Cases{
+    {"recipes/published/llama3_8b.toml", {"model.layers=3", "mesh.dp=4", "run.device=cuda"}},
+    {"recipes/published/llama3_8b.toml",
+     {"model.layers=2", "mesh.dp=2", "batch.micro=2", "batch.accumulate=2", "run.device=cuda"}},
+    {"recipes/published/llama3_8b_4x2.toml", {"model.layers=5", "mesh.dp=2", "loss.chunks=4"}},
+    {"recipes/quickstart.toml", {}},
+    {"recipes/quickstart.toml", {"model.layers=1", "recompute.policy=full", "shard.reshard_after_forward=true"}},
+    {"recipes/published/qwen3_8b.toml", {"model.layers=2", "shard.gather_ring=4", "shard.prefetch_forward=3"}},
+};
+
+TEST(FitSearch, FindsTheCheapestOfAll) {
+  for (const Case& c : Cases) {
+    const AllTrials all(c.recipe, c.sets);
+    // Each amount from which on another combination fits, and one byte less.
+    std::set<int64_t> amounts;
+    for (const auto& [sets, trial] : all.trials()) {
+      if (trial.refused.empty()) {
+        const int64_t amount = (trial.figures.reserved + all.FitWith({}).outside(trial.figures)).value;
+        amounts.insert({amount - 1, amount});
+      }
+    }
+    ASSERT_GE(amounts.size(), 100U) << c.recipe;
+    const size_t stride = std::max<size_t>(1, amounts.size() / 400);
+    size_t most_asked = 0;
+    size_t i = 0;
+    for (const int64_t amount : amounts) {
+      if (i++ % stride != 0 && amount != *amounts.begin() && amount != *amounts.rbegin()) {
+        continue;
+      }
+      const FitUse fit = all.FitWith(Bytes{amount});
+      std::set<SetTexts> asked;
+      const auto found = CheapestThatFits(fit, all.offers(), all.Options(asked));
+      const auto least = LeastCost(all, fit);
+      most_asked = std::max(most_asked, asked.size());
+      ASSERT_EQ(found.has_value(), least.has_value()) << c.recipe << " " << amount;
+      if (found) {
+        EXPECT_TRUE(fit.fits(*found->figures));
+        EXPECT_EQ(CostOf(*found->figures, found->knob.sets.size()), *least)
+            << c.recipe << " " << amount << SetsText(found->knob);
+      }
+    }
+    RecordProperty(c.recipe, fmt::format("{} of {} planned", most_asked, all.trials().size()));
+    fmt::print("{}: {} of {} planned at most, {} amounts\n", c.recipe, most_asked, all.trials().size(), amounts.size());
+  }
+}
+
+}  // namespace
+}  // namespace shardc
