@@ -22,7 +22,7 @@ namespace shardc {
 namespace {
 
 /// What the rows below look at.
-struct Subject {
+struct PlanAndFiles {
   const Plan& plan;
   const std::vector<SourceFacts>& facts;
   /// Learning rates of steps from the first to the last, evenly spread; of a long run not all of them. Empty if one
@@ -57,7 +57,7 @@ static auto RatesOf(const Plan& plan) -> std::vector<double> {
   return rates;
 }
 
-static auto ManyEpochs(const Subject& subject) -> Lines {
+static auto ManyEpochs(const PlanAndFiles& subject) -> Lines {
   constexpr double MostEpochs = 4;
   const Plan& plan = subject.plan;
   Lines lines;
@@ -77,7 +77,7 @@ static auto ManyEpochs(const Subject& subject) -> Lines {
   return lines;
 }
 
-static auto LongWarmup(const Subject& subject) -> Lines {
+static auto LongWarmup(const PlanAndFiles& subject) -> Lines {
   const std::vector<double>& rates = subject.rates;
   if (rates.size() < 2 || std::ranges::adjacent_find(rates, std::greater_equal<>()) != rates.end()) {
     return {};
@@ -89,7 +89,7 @@ static auto LongWarmup(const Subject& subject) -> Lines {
 }
 
 /// Files that are read twice, within one list or by two of them.
-static auto FileTwice(const Subject& subject) -> Lines {
+static auto FileTwice(const PlanAndFiles& subject) -> Lines {
   const DataSource& data = subject.plan.data;
   std::map<std::string, std::string> readers;
   Lines lines;
@@ -111,7 +111,7 @@ static auto FileTwice(const Subject& subject) -> Lines {
   return lines;
 }
 
-static auto WiderIds(const Subject& subject) -> Lines {
+static auto WiderIds(const PlanAndFiles& subject) -> Lines {
   Lines lines;
   for (const FileList& list : ListFiles(subject.plan.data, subject.plan.heads)) {
     // One file tells: a list holds files of one tokenizer.
@@ -137,7 +137,7 @@ static auto IsLong(const Plan& plan) -> bool {
          static_cast<double>(StepFlopsOf(plan).all().value) * static_cast<double>(plan.run.steps) / most >= Minutes10;
 }
 
-static auto NoCheckpoint(const Subject& subject) -> Lines {
+static auto NoCheckpoint(const PlanAndFiles& subject) -> Lines {
   const Plan& plan = subject.plan;
   const bool saves_on_the_way = std::ranges::any_of(plan.triggers, [](const Trigger& trigger) {
     return trigger.section == SectionKind::Save && trigger.kind == TriggerKind::EverySteps;
@@ -158,7 +158,7 @@ static auto SpacingOfBfloat16(double x) -> double {
   return std::ldexp(1, std::ilogb(x) - StoredBits);
 }
 
-static auto SmallUpdates(const Subject& subject) -> Lines {
+static auto SmallUpdates(const PlanAndFiles& subject) -> Lines {
   const Plan& plan = subject.plan;
   if (plan.run.optimizer != Optimizer::Adamw || subject.rates.empty()) {
     return {};
@@ -192,7 +192,7 @@ static auto SmallUpdates(const Subject& subject) -> Lines {
                   num_small, num_kept, deviation, SpacingOfBfloat16(deviation), rate)};
 }
 
-static auto RoundedSeed(const Subject& subject) -> Lines {
+static auto RoundedSeed(const PlanAndFiles& subject) -> Lines {
   const Plan& plan = subject.plan;
   const auto rounded = std::ranges::count_if(plan.parameters.begin(), plan.parameters.end(), [&](const Parameter& own) {
     const auto loaded = LoadedTensorOf(own);
@@ -209,7 +209,7 @@ static auto RoundedSeed(const Subject& subject) -> Lines {
 }
 
 auto NotesOf(const Plan& plan, const std::vector<SourceFacts>& facts) -> std::vector<std::string> {
-  const Subject subject{.plan = plan, .facts = facts, .rates = RatesOf(plan)};
+  const PlanAndFiles subject{.plan = plan, .facts = facts, .rates = RatesOf(plan)};
   std::vector<std::string> notes;
   for (auto* const row : {ManyEpochs, FileTwice, WiderIds, LongWarmup, NoCheckpoint, SmallUpdates, RoundedSeed}) {
     for (const std::string& line : row(subject)) {
