@@ -184,6 +184,9 @@ auto RecipeVerifier::DataAndBatch() -> void {
   Expect("data.order", plan_.data.order);
   Expect("data.seed", plan_.data.seed);
   Expect("data.eval_tokens", plan_.data.eval_tokens);
+  if (const std::string* eval = ValueOf("data.eval"); eval != nullptr && !plan_.data.has_eval_files()) {
+    findings_.Add("header-recipe"_rule, "the line `recipe data.eval` has {}, the plan evaluates on no files", *eval);
+  }
   ExpectBytes("data.scan", plan_.run.scan_bytes);
   Expect("batch.global", SamplesPerStep(plan_));
   Expect("batch.micro", plan_.run.micro_batch);

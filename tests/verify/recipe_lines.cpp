@@ -109,6 +109,12 @@ TEST(RecipeLines, HaveKeysOfRecipesAndOfTheOptimizer) {
               testing::ElementsAre(testing::HasSubstr("is of the optimizer sgd, the plan has adamw")));
 }
 
+TEST(RecipeLines, NameEvaluationFilesOfThePlan) {
+  EXPECT_THAT(FindingsWith("data.eval", "[\"held.u16\"]"),
+              testing::ElementsAre("the line `recipe data.eval` has [\"held.u16\"], the plan evaluates on no files "
+                                   "[header-recipe]"));
+}
+
 TEST(RecipeLines, HaveTextInQuotes) {
   EXPECT_THAT(FindingsWith("data.scan", "\"1 MiB\"", {"data.scan=1 MiB"}), testing::IsEmpty());
   for (const char* broken : {"\"1 MiBx", "\"", "1 MiB"}) {
