@@ -73,14 +73,16 @@ auto LongestLine(const std::string& lines) -> size_t {
 
 auto WithShortNumbers(std::string_view formula) -> std::string {
   std::string text;
+  bool is_in_name = false;
   for (size_t i = 0; i < formula.size();) {
     const auto c = static_cast<unsigned char>(formula[i]);
+    is_in_name = is_in_name != (c == '\'');
     const bool is_inside =
         i > 0 && (std::isalnum(static_cast<unsigned char>(formula[i - 1])) != 0 || formula[i - 1] == '_');
     double number = 0;
     const char* const begin = formula.data() + i;
     const auto [end, fault] = std::from_chars(begin, formula.data() + formula.size(), number);
-    if (std::isdigit(c) == 0 || is_inside || fault != std::errc()) {
+    if (std::isdigit(c) == 0 || is_in_name || is_inside || fault != std::errc()) {
       text += formula[i++];
       continue;
     }

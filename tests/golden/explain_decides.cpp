@@ -357,6 +357,7 @@ TEST(ExplainDecides, NumbersAreFoldedByStrides) {
   EXPECT_EQ(FoldNames({"layers.0-1", "layers.2-3"}), "layers.0-1 ... 2-3");
   EXPECT_EQ(WithShortNumbers("normal(0, 0.014142135623730951)"), "normal(0, 0.0141421)");
   EXPECT_EQ(WithShortNumbers("16777216 + x1.5 + 1e-05"), "16777216 + x1.5 + 1e-05");
+  EXPECT_EQ(WithShortNumbers("seed('layers.0.norm') * 0.014142135623730951"), "seed('layers.0.norm') * 0.0141421");
 }
 
 /// Against the pieces that ranks write, as the format of checkpoints has them.
