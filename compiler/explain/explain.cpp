@@ -42,7 +42,8 @@ static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
   std::vector<InitUse> uses;
   std::map<std::pair<int32_t, std::string>, size_t> rows;
   for (const Parameter& parameter : plan.parameters) {
-    const std::string rule = LoadedTensorOf(parameter) ? "seed" : parameter.init;
+    const auto block = LoadedBlockOf(parameter);
+    const std::string rule = block && block->indices.empty() ? "seed" : parameter.init;
     const auto [row, fresh] = rows.try_emplace({parameter.init_origin.line, rule}, uses.size());
     if (fresh) {
       uses.push_back({.rule = rule,

@@ -315,12 +315,31 @@ auto DistributionOf(const Expr& rule) -> std::optional<Distribution> {
   return distribution;
 }
 
-auto LoadedTensorOf(const Expr& rule) -> std::optional<std::string> {
+auto LoadedBlockOf(const Expr& rule) -> std::optional<LoadedBlock> {
+  constexpr double MostBegin = 0x1p53;
   const ExprTree& tree = ExprAccess::Tree(rule);
+  const auto calls = [](const ExprNode& node, ExprNodeKind kind, ElementFunction function) {
+    return node.kind == kind && ExprFunctionRows()[static_cast<size_t>(node.row)].Is(function);
+  };
   const ExprNode& root = tree.nodes[tree.root()];
-  const bool is_loaded = root.kind == ExprNodeKind::Copy && root.operands.empty() &&
-                         ExprFunctionRows()[static_cast<size_t>(root.row)].Is(ElementFunction::Seed);
-  return is_loaded ? std::optional(root.texts.front()) : std::nullopt;
+  if (!calls(root, ExprNodeKind::Copy, ElementFunction::Seed)) {
+    return std::nullopt;
+  }
+  LoadedBlock block{.tensor = root.texts.front(), .indices = {}};
+  for (const ExprNodeId operand : root.operands) {
+    const ExprNode* node = &tree.nodes[operand];
+    double begin = 0;
+    if (node->kind == ExprNodeKind::Add && tree.nodes[node->operands[1]].kind == ExprNodeKind::Number) {
+      begin = tree.nodes[node->operands[1]].number;
+      node = &tree.nodes[node->operands[0]];
+    }
+    if (!calls(*node, ExprNodeKind::Call, ElementFunction::Index) ||
+        tree.nodes[node->operands[0]].kind != ExprNodeKind::Number || begin != std::floor(begin) || begin > MostBegin) {
+      return std::nullopt;
+    }
+    block.indices.push_back({static_cast<size_t>(tree.nodes[node->operands[0]].number), static_cast<int64_t>(begin)});
+  }
+  return block;
 }
 
 auto RuleOfLoaded(std::string_view tensor) -> std::string { return fmt::format("seed('{}')", tensor); }

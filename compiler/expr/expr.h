@@ -25,6 +25,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -143,9 +144,21 @@ auto ReduceRule(const Expr& rule, const ExprVariables& variables) -> ExprResult<
 /// Returns the law of a reduced rule, if the rule is one draw whose arguments are known, or a number; else nothing.
 auto DistributionOf(const Expr& rule) -> std::optional<Distribution>;
 
-/// Returns the tensor's name of a reduced rule that is `seed('name')` alone: every element is that of the tensor; else
-/// nothing.
-auto LoadedTensorOf(const Expr& rule) -> std::optional<std::string>;
+/// A rule that is `seed('name')` or `seed('name', index(0) + 24, index(1))` alone: each element is one of a block of
+/// the tensor.
+struct LoadedBlock {
+  /// An index of the tensor: index(`of`) + `begin`.
+  struct Index {
+    size_t of = 0;
+    int64_t begin = 0;
+  };
+
+  std::string tensor;
+  /// Empty if the tensor is loaded whole.
+  std::vector<Index> indices;
+};
+/// Returns the block of a reduced rule; nothing if it is another rule.
+auto LoadedBlockOf(const Expr& rule) -> std::optional<LoadedBlock>;
 /// Returns the rule that loads every element from the tensor.
 auto RuleOfLoaded(std::string_view tensor) -> std::string;
 

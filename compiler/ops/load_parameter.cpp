@@ -1,6 +1,5 @@
 // load_parameter. C1: shard is the slice of the sub-vector's parameters. C2: the parameter lies in the sub-vector. C3:
-// its init rule names a tensor of the seed, whole, and that has the parameter's shape, in f32, bf16 or
-// f16.
+// its init rule names a block of a tensor of the seed, and that has the block, in f32, bf16 or f16.
 #include <algorithm>
 
 #include "compiler/ops/op_support.h"
@@ -21,11 +20,16 @@ auto Verify(const op::LoadParameter& op, const Plan& plan, OpCheck& check) -> vo
   check.Expect(std::any_of(sub_vector.segments.begin(), sub_vector.segments.end(),
                            [&](const Segment& segment) { return segment.parameter == op.parameter; }),
                "load_parameter-c2"_rule, "{} does not lie in v{}", parameter.name, op.sub_vector.index);
-  const auto name = LoadedTensorOf(parameter);
-  const SeedTensor* const tensor = name ? plan.seed.Find(*name) : nullptr;
+  const auto block = LoadedBlockOf(parameter);
+  const SeedTensor* const tensor = block ? plan.seed.Find(block->tensor) : nullptr;
+  bool has_block = tensor != nullptr && tensor->shape.size() == parameter.shape.size();
+  for (size_t i = 0; has_block && i < parameter.shape.size(); ++i) {
+    has_block = block->indices.empty() ? tensor->shape[i] == parameter.shape[i]
+                                       : block->indices[i].begin <= tensor->shape[i] - parameter.shape[i];
+  }
   check.Expect(
-      tensor != nullptr && tensor->shape == parameter.shape && IsTypeOfSeed(tensor->dtype), "load_parameter-c3"_rule,
-      "{} is {}, its rule {}, and the seed has {}", parameter.name, ToText(parameter.shape), parameter.init,
+      has_block && IsTypeOfSeed(tensor->dtype), "load_parameter-c3"_rule, "{} is {}, its rule {}, and the seed has {}",
+      parameter.name, ToText(parameter.shape), parameter.init,
       tensor == nullptr ? "no such tensor" : fmt::format("{}{}", ToText(tensor->dtype), ToText(tensor->shape)));
 }
 

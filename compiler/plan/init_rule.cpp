@@ -19,9 +19,38 @@ auto InitDistribution(const Parameter& parameter) -> std::optional<Distribution>
   return DistributionOf(RuleOf(parameter));
 }
 
-auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string> {
+auto LoadedBlockOf(const Parameter& parameter) -> std::optional<LoadedBlock> {
   // Few rules begin so, and reading one takes longer than looking.
-  return parameter.init.starts_with("seed(") ? LoadedTensorOf(RuleOf(parameter)) : std::nullopt;
+  auto block = parameter.init.starts_with("seed(") ? LoadedBlockOf(RuleOf(parameter)) : std::nullopt;
+  const bool is_whole = block && block->indices.empty();
+  bool is_in_order = block && block->indices.size() == parameter.shape.size();
+  for (size_t i = 0; is_in_order && i < block->indices.size(); ++i) {
+    is_in_order = block->indices[i].of == i;
+  }
+  return is_whole || is_in_order ? block : std::nullopt;
+}
+
+auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string> {
+  auto block = LoadedBlockOf(parameter);
+  return block ? std::optional(std::move(block->tensor)) : std::nullopt;
+}
+
+auto InTensor(const LoadedBlock& block, const Dims& tensor, const Parameter& parameter, BoxInterval elements)
+    -> BoxInterval {
+  if (block.indices.empty()) {
+    return elements;
+  }
+  const bool is_matrix = parameter.shape.size() == 2;
+  if (elements.is_whole_rows()) {
+    elements.columns = {0, is_matrix ? parameter.shape[1] : 1};
+  }
+  const int64_t begin = block.indices[0].begin * elements.columns.size();
+  elements.elements = {elements.elements.begin + begin, elements.elements.end + begin};
+  if (is_matrix) {
+    elements.row = tensor[1];
+    elements.columns = {elements.columns.begin + block.indices[1].begin, elements.columns.end + block.indices[1].begin};
+  }
+  return elements;
 }
 
 auto ConversionsOf(const Plan& plan) -> std::string {

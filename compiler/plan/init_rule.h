@@ -9,6 +9,7 @@
 
 #include "compiler/expr/element_program.h"
 #include "compiler/expr/expr.h"
+#include "compiler/mesh/box_interval.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -17,9 +18,15 @@ namespace shardc {
 /// Requires: the rule reads.
 auto InitDistribution(const Parameter& parameter) -> std::optional<Distribution>;
 
-/// The seed's tensor that the parameter begins as, whole; nothing where it is generated.
-/// Requires: the rule reads.
+/// Returns the block of a tensor of the seed that the parameter begins as; nothing if it is generated, as one is that
+/// begins as a transposed block. Requires: the rule reads.
+auto LoadedBlockOf(const Parameter& parameter) -> std::optional<LoadedBlock>;
+/// Returns the tensor of that block.
 auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string>;
+/// Returns elements of a parameter as elements of the tensor, of this shape, that they are a block of.
+/// Requires: the shape has the block.
+auto InTensor(const LoadedBlock& block, const Dims& tensor, const Parameter& parameter, BoxInterval elements)
+    -> BoxInterval;
 
 /// Returns " (3 widened from bf16 to f32, 2 rounded from f32 to bf16)" of the parameters that are loaded; empty if all
 /// are kept in the types of their tensors. Requires: the rules read.
