@@ -244,7 +244,7 @@ auto ConfigReader::CheckKeys() const -> Status {
   for (const auto& [key, value] : config_.items()) {
     const auto is_row = [&](const auto& row) { return row.architecture == class_->name && row.key == key; };
     if (std::ranges::any_of(SizeRows, is_row) || std::ranges::any_of(OnlyRows, is_row) ||
-        std::ranges::find(ReadKeys, key) != ReadKeys.end() ||
+        std::ranges::any_of(FreeRows, is_row) || std::ranges::find(ReadKeys, key) != ReadKeys.end() ||
         std::ranges::find(IgnoredKeys, key) != IgnoredKeys.end() ||
         std::ranges::find(RefusedRows, key, &RefusedRow::key) != RefusedRows.end()) {
       continue;

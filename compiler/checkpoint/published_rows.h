@@ -48,6 +48,26 @@ inline constexpr auto OnlyRows = std::to_array<OnlyRow>({
 #include "schemas/hf_config.def"
 });
 
+struct FreeRow {
+  std::string_view architecture;
+  std::string_view key;
+};
+inline constexpr auto FreeRows = std::to_array<FreeRow>({
+#define HF_FREE(Class, key) {#Class, #key},
+#include "schemas/hf_config.def"
+});
+
+/// Parameters that are made of another tensor than that of their name: a glob, and the rule of their elements.
+struct MadeRow {
+  std::string_view architecture;
+  std::string_view parameters;
+  std::string_view rule;
+};
+inline constexpr auto MadeRows = std::to_array<MadeRow>({
+#define HF_MADE(Class, parameters, rule) {#Class, parameters, rule},
+#include "schemas/hf_config.def"
+});
+
 struct RopeRow {
   std::string_view type;
   /// Separated by blanks.

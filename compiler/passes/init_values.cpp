@@ -1,4 +1,4 @@
-// 1. see which parameters are loaded from the seed, if there is one
+// 1. see which parameters are loaded from the seed, if there is one, and from which parts of its tensors
 // 2. match the recipe's rules with the parameters' names; then the scheme's with those that are left
 // 3. report the parameters without a rule that are not loaded, and rules without a parameter
 // 4. put everything known into each rule for each of its parameters, from the logical shape: fans are those of the
@@ -78,38 +78,6 @@ auto ApplyScheme(const Located<OneOf<InitSchemeName>>& key, const ParameterSpecs
   }
   if (!is_used && !is_of_preset) {
     diags.Build(key.at, DiagnosticKind::KeyHasNoEffect, "scheme", "an [[init.rule]] matches every parameter").Emit();
-  }
-}
-
-/// What rules know of the model alone.
-auto ModelVariables(const ModelSizes& sizes, double init_std) -> ExprVariables {
-  const auto as_double = [](int64_t n) { return static_cast<double>(n); };
-  return {{"layers", as_double(sizes.layers)},
-          {"hidden", as_double(sizes.hidden)},
-          {"heads", as_double(sizes.heads)},
-          {"kv_heads", as_double(sizes.kv_heads)},
-          {"head_dim", as_double(sizes.head_dim)},
-          {"ffn", as_double(sizes.ffn)},
-          {"vocab", as_double(sizes.vocab)},
-          {"seq", as_double(sizes.seq)},
-          {"init_std", init_std}};
-}
-
-/// What they know of one parameter.
-auto SetParameterVariables(const ParameterSpec& spec, ExprVariables& variables) -> void {
-  CHECK(spec.shape.size() == 1 || spec.shape.size() == 2, "{} has {} dims", spec.name, spec.shape.size());
-  double numel = 1;
-  for (const int64_t dim : spec.shape) {
-    numel *= static_cast<double>(dim);
-  }
-  variables["numel"] = numel;
-  variables["num_dims"] = static_cast<double>(spec.shape.size());
-  variables["fan_in"] = static_cast<double>(spec.fan_in);
-  variables["fan_out"] = static_cast<double>(spec.shape.front());
-  if (spec.layer >= 0) {
-    variables["layer"] = static_cast<double>(spec.layer);
-  } else {
-    variables.erase("layer");
   }
 }
 
@@ -244,8 +212,9 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
   const Located<FirstStart>& first = context.recipe->start.first;
   const SeedCheckpoint* const seed = context.seed;
   Diagnostics& diags = *context.diags;
-  const std::vector<bool> loaded =
-      seed == nullptr ? std::vector<bool>(specs.size(), false) : ChooseLoaded(specs, *seed, *context.recipe, diags);
+  const LoadedParts parts = seed == nullptr ? LoadedParts() : PartsOf(specs, sizes, MadeRowsOf(seed->manifest));
+  const std::vector<bool> loaded = seed == nullptr ? std::vector<bool>(specs.size(), false)
+                                                   : ChooseLoaded(specs, parts, *seed, *context.recipe, diags);
   std::vector<std::string_view> names;
   for (const ParameterSpec& spec : specs) {
     names.push_back(spec.name);
@@ -268,7 +237,8 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
     return {};
   }
 
-  ExprVariables variables = ModelVariables(sizes, *init.std);
+  ExprVariables variables = ModelVariables(sizes);
+  variables["init_std"] = *init.std;
   std::vector<InitValue> values(specs.size());
   TensorUses uses;
   // Where a rule has a fault, whatever else may be copied.
@@ -277,9 +247,9 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
   RuleFaults faults(rules, diags);
   for (size_t s = 0; s < specs.size(); ++s) {
     if (loaded[s]) {
-      reduced[s] = ParsedRule(RuleOfLoaded(specs[s].name));
+      reduced[s] = parts.rules[s];
       values[s] = {reduced[s].text(), OriginOf(first, "start.first")};
-      uses.emplace(specs[s].name, "loaded");
+      uses.emplace(LoadedBlockOf(reduced[s])->tensor, "loaded");
       continue;
     }
     const size_t rule = chosen[s];

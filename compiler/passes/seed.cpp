@@ -75,6 +75,7 @@ static auto ReadRecord(const std::string& run_dir, const std::string& path) -> E
 static auto PublishedSizes(const Manifest& manifest) -> std::optional<ModelSizes> {
   // Products of two fit 64 bits.
   constexpr int64_t MostOfSize = std::numeric_limits<int32_t>::max();
+  constexpr double MostExact = 0x1p53;
   std::string text = "[model]\n";
   for (const auto& [key, value] : manifest.recipe) {
     text += fmt::format("{} = {}\n", std::string_view(key).substr(key.find('.') + 1), value);
@@ -92,7 +93,10 @@ static auto PublishedSizes(const Manifest& manifest) -> std::optional<ModelSizes
       return std::nullopt;
     }
   }
-  return ResolveModel(recipe);
+  const ModelSizes sizes = ResolveModel(recipe);
+  // The rules of parts count their rows in doubles.
+  const double rows = static_cast<double>(sizes.heads + sizes.kv_heads) * static_cast<double>(sizes.head_dim);
+  return rows > MostExact ? std::nullopt : std::optional(sizes);
 }
 
 /// Compares what config.json gives with the tensors that there are, and with the recipe.
@@ -108,14 +112,14 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
     return;
   }
   std::vector<std::string> faults;
-  for (const ParameterSpec& spec : ParametersOf(ModelFamilyOf(*FromText<Family>(sizes->family)), *sizes)) {
-    const auto tensor = manifest.tensors.find(spec.name);
+  const ParameterSpecs specs = ParametersOf(ModelFamilyOf(*FromText<Family>(sizes->family)), *sizes);
+  for (const auto& [name, shape] : PartsOf(specs, *sizes, MadeRowsOf(manifest)).shapes) {
+    const auto tensor = manifest.tensors.find(name);
     if (tensor == manifest.tensors.end()) {
-      faults.push_back(fmt::format("there is no {}", spec.name));
-    } else if (tensor->second.shape != spec.shape) {
-      faults.push_back(fmt::format("{} in {} is {}, and config.json makes it {}", spec.name,
-                                   tensor->second.pieces.front().file, ToText(tensor->second.shape),
-                                   ToText(spec.shape)));
+      faults.push_back(fmt::format("there is no {}", name));
+    } else if (tensor->second.shape != shape) {
+      faults.push_back(fmt::format("{} in {} is {}, and config.json makes it {}", name,
+                                   tensor->second.pieces.front().file, ToText(tensor->second.shape), ToText(shape)));
     }
   }
   if (!faults.empty()) {
@@ -186,8 +190,8 @@ static auto MatchedBy(const Located<std::vector<std::string>>& globs, const std:
   return matched;
 }
 
-auto ChooseLoaded(const ParameterSpecs& specs, const SeedCheckpoint& seed, const Recipe& recipe, Diagnostics& diags)
-    -> std::vector<bool> {
+auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const SeedCheckpoint& seed,
+                  const Recipe& recipe, Diagnostics& diags) -> std::vector<bool> {
   const FirstStart& first = *recipe.start.first;
   std::vector<std::string_view> names;
   for (const ParameterSpec& spec : specs) {
@@ -201,12 +205,13 @@ auto ChooseLoaded(const ParameterSpecs& specs, const SeedCheckpoint& seed, const
     if (!loaded[s]) {
       continue;
     }
-    const auto tensor = seed.manifest.tensors.find(specs[s].name);
+    const std::string name = LoadedBlockOf(parts.rules[s])->tensor;
+    const Dims& shape = parts.shapes.find(name)->second;
+    const auto tensor = seed.manifest.tensors.find(name);
     if (tensor == seed.manifest.tensors.end()) {
-      missing.push_back(specs[s].name);
-    } else if (tensor->second.shape != specs[s].shape) {
-      shapes.push_back(
-          fmt::format("{} is {} there, {} here", specs[s].name, ToText(tensor->second.shape), ToText(specs[s].shape)));
+      missing.push_back(name == specs[s].name ? name : fmt::format("{} for {}", name, specs[s].name));
+    } else if (tensor->second.shape != shape) {
+      shapes.push_back(fmt::format("{} is {} there, {} here", name, ToText(tensor->second.shape), ToText(shape)));
     }
   }
   if (!missing.empty()) {

@@ -1,8 +1,9 @@
 // The checkpoint that a recipe starts from, as its manifest tells, and what of it goes into which parameter: a total
 // match, in both directions.
 //
-// A parameter is loaded from the tensor of its name unless a glob of `missing` matches it; then it begins by its init
-// rule. A tensor is loaded, or a rule reads it, or a glob of `unused` matches it, and only one of them.
+// A parameter is loaded from the tensor of its name, or from the part of a tensor that loaded_parts.h says, unless a
+// glob of `missing` matches it; then it begins by its init rule. A tensor is loaded, or a rule reads it, or a glob of
+// `unused` matches it, and only one of them.
 #pragma once
 
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/model/model_family.h"
+#include "compiler/passes/loaded_parts.h"
 #include "compiler/plan/plan.h"
 #include "compiler/recipe/recipe.h"
 
@@ -33,10 +35,10 @@ auto SeedPathOf(const Recipe& recipe) -> std::string;
 /// error. Errors: seed-unreadable, seed-contradicts-config. Warnings: seed-of-another-model.
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint>;
 
-/// Which parameters are loaded.
+/// Returns true for the parameters that are loaded.
 /// Errors: seed-missing-glob, seed-parameter-missing, seed-shape.
-auto ChooseLoaded(const ParameterSpecs& specs, const SeedCheckpoint& seed, const Recipe& recipe, Diagnostics& diags)
-    -> std::vector<bool>;
+auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const SeedCheckpoint& seed,
+                  const Recipe& recipe, Diagnostics& diags) -> std::vector<bool>;
 
 /// Of each tensor that is used, what uses it: "loaded", "read by the rule of lm_head.weight".
 using TensorUses = std::map<std::string, std::string, std::less<>>;

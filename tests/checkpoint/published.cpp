@@ -64,6 +64,23 @@ TEST(PublishedConfig, HasDefaultsOfItsClass) {
   EXPECT_EQ(ModelOf({{"architectures", nullptr}, {"model_type", "qwen3"}}),
             "family=\"qwen3\" ffn=22016 head_dim=128 heads=32 hidden=4096 kv_heads=32 layers=32 norm_eps=1e-06 "
             "rope_theta=10000.0 seq=32768 tied=false vocab=151936");
+  EXPECT_EQ(ModelOf({{"architectures", {"Phi3ForCausalLM"}}}),
+            "family=\"llama\" ffn=8192 heads=32 hidden=3072 layers=32 norm_eps=1e-05 rope_theta=10000.0 seq=4096 "
+            "tied=false vocab=32064");
+}
+
+TEST(PublishedConfig, ReadsPhi4) {
+  // Source: config.json of microsoft/phi-4.
+  EXPECT_EQ(ModelOf(json::parse(R"({"_name_or_path": "pytorch_phi4", "architectures": ["Phi3ForCausalLM"],
+                "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 100257, "embd_pdrop": 0.0,
+                "eos_token_id": 100265, "hidden_act": "silu", "hidden_size": 5120, "initializer_range": 0.02,
+                "intermediate_size": 17920, "max_position_embeddings": 16384, "model_type": "phi3",
+                "num_attention_heads": 40, "num_hidden_layers": 40, "num_key_value_heads": 10,
+                "original_max_position_embeddings": 16384, "pad_token_id": 100349, "resid_pdrop": 0.0,
+                "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 250000, "sliding_window": null,
+                "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 100352})")),
+            "family=\"llama\" ffn=17920 heads=40 hidden=5120 kv_heads=10 layers=40 norm_eps=1e-05 "
+            "rope_theta=250000.0 seq=16384 tied=false vocab=100352");
 }
 
 TEST(PublishedConfig, ReadsBothSpellings) {
@@ -110,6 +127,13 @@ TEST(PublishedConfig, RefusesWhatChangesTheForward) {
            {R"({"model_type": "qwen2"})", "`model_type` is \"qwen2\", and that of LlamaForCausalLM is \"llama\""},
            {R"({"architectures": ["MistralForCausalLM"]})", "`sliding_window` is 4096 where it is absent (Mistral"},
            {R"({"architectures": ["MistralForCausalLM"], "sliding_window": 1024})", "`sliding_window` is 1024, and"},
+           {R"({"architectures": ["Phi3ForCausalLM"], "sliding_window": 2047})", "`sliding_window` is 2047, and this"},
+           {R"({"architectures": ["Phi3ForCausalLM"], "resid_pdrop": 0.1})", "`resid_pdrop` is 0.1, and this program"},
+           {R"({"architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": 0.75})",
+            "`partial_rotary_factor` is 0.75"},
+           {R"({"architectures": ["Phi3ForCausalLM"], "rope_scaling": {"type": "longrope", "short_factor": [1]}})",
+            "`rope_scaling.type` is \"longrope\"; this program computes \"default\", \"linear\""},
+           {R"({"original_max_position_embeddings": 8192})", "the key `original_max_position_embeddings` is not known"},
            {R"({"architectures": ["Qwen2ForCausalLM"], "use_sliding_window": true})", "`use_sliding_window` is true"},
            {R"({"architectures": ["Qwen3ForCausalLM"], "layer_types": ["full_attention", "sliding_attention"]})",
             "`layer_types` is [\"full_attention\",\"sliding_attention\"], and this program"},

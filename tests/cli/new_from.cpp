@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <regex>
 #include <utility>
 
 #include "compiler/base/stopwatch.h"
@@ -140,6 +142,56 @@ TEST(NewFrom, RefusesWhatIsNoModel) {
   files.config["logits_soft_cap"] = 30;
   files.Write(folder / "model");
   EXPECT_THAT(why({"--from", folder / "model"}), HasSubstr("the key `logits_soft_cap` is not known"));
+}
+
+TEST(NewFrom, PlansFusedTensorsWhole) {
+  const TemporaryFolder folder;
+  const PublishedFiles files = PublishedFiles::Make("llama", "BF16", true).Fused();
+  files.Write(folder / "model", 3);
+  const std::string path = folder / "r.toml";
+  ASSERT_EQ(RunNew({"new", path, "--from", folder / "model"}).exit_code, 0);
+  EXPECT_THAT(ReadText(path), HasSubstr("family = \"llama\"\nlayers = 2\n"));
+  const Finished planned = RunNew({"plan", path});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.out,
+              AllOf(HasSubstr("seed_tensor model.layers.1.self_attn.qkv_proj.weight bf16[96, 60]\n"),
+                    HasSubstr("seed_tensor model.layers.0.mlp.gate_up_proj.weight bf16[204, 60]\n"),
+                    Not(HasSubstr("seed_tensor model.layers.0.mlp.up_proj.weight")),
+                    HasSubstr("seed('model.layers.1.self_attn.qkv_proj.weight', index(0) + 72, index(1))")));
+  // Long lines are wrapped.
+  const std::string explained = std::regex_replace(RunNew({"plan", "--explain", path}).out, std::regex("\\n +"), " ");
+  EXPECT_THAT(explained, AllOf(HasSubstr("Phi3ForCausalLM of Hugging Face"), HasSubstr("20 parameters"),
+                               HasSubstr("mlp.gate_up_proj.weight', index(0) + 102, index(1))")));
+
+  const auto why = [&](const std::function<void(PublishedFiles&)>& change) {
+    PublishedFiles changed = files;
+    change(changed);
+    std::filesystem::remove_all(folder / "model");
+    changed.Write(folder / "model");
+    const Finished checked = RunNew({"plan", path});
+    EXPECT_EQ(checked.exit_code, 3) << checked.err;
+    return checked.err;
+  };
+  const std::string qkv = "model.layers.1.self_attn.qkv_proj.weight";
+  EXPECT_THAT(why([&](PublishedFiles& changed) { changed.tensors.erase(qkv); }),
+              HasSubstr("the seed's files do not fit its config.json: there is no " + qkv + " [seed-contradicts"));
+  EXPECT_THAT(why([&](PublishedFiles& changed) {
+                changed.tensors.at(qkv).shape = {95, 60};
+                changed.tensors.at(qkv).bytes.resize(2 * 95 * 60);
+              }),
+              HasSubstr(qkv + " in model.safetensors is [95, 60], and config.json makes it [96, 60]"));
+  EXPECT_THAT(why([&](PublishedFiles& changed) { changed.config["num_key_value_heads"] = 4; }),
+              HasSubstr("qkv_proj.weight in model.safetensors is [96, 60], and config.json makes it [144, 60]"));
+  EXPECT_THAT(why([&](PublishedFiles& changed) {
+                changed.config["num_attention_heads"] = (1 << 30) - 1;
+                changed.config["head_dim"] = 1 << 30;
+              }),
+              HasSubstr("no model of 14 tensors has such sizes"));
+  const std::string split = "model.layers.0.mlp.up_proj.weight";
+  EXPECT_THAT(why([&](PublishedFiles& changed) {
+                changed.tensors[split] = PublishedFiles::Make("llama", "BF16", true).tensors.at(split);
+              }),
+              HasSubstr("nothing uses the seed's " + split + " [seed-tensor-left]"));
 }
 
 /// Writes the headers of Llama 3 70B in 30 files of their real size, which have no data on disk.

@@ -16,6 +16,8 @@ namespace {
 
 using Sets = std::vector<std::string>;
 
+const std::vector<Sets> Meshes{{}, {"mesh.dp=2"}, {"mesh.tp=2"}, {"mesh.dp=2", "mesh.tp=2"}};
+
 constexpr std::string_view PublishedSettings = R"toml(
 [model]
 family = "{}"
@@ -83,31 +85,76 @@ class PublishedSeed : public testing::Test {
 };
 
 TEST_F(PublishedSeed, EqualsFilesOnEveryMesh) {
-  const std::vector<Sets> meshes{{}, {"mesh.dp=2"}, {"mesh.tp=2"}, {"mesh.dp=2", "mesh.tp=2"}};
   struct Case {
     std::string family;
     std::string dtype;
     int num_files;
     bool is_tied;
+    bool is_fused = false;
   };
-  for (const Case& of : {Case{"llama", "F32", 1, false}, Case{"llama", "F16", 3, false}, Case{"llama", "BF16", 3, true},
-                         Case{"qwen2", "F16", 1, false}, Case{"qwen2", "BF16", 3, false},
-                         Case{"qwen3", "F32", 3, false}, Case{"qwen3", "BF16", 1, true}}) {
+  for (const Case& of :
+       {Case{"llama", "F32", 1, false}, Case{"llama", "F16", 3, false}, Case{"llama", "BF16", 3, true},
+        Case{"qwen2", "F16", 1, false}, Case{"qwen2", "BF16", 3, false}, Case{"qwen3", "F32", 3, false},
+        Case{"qwen3", "BF16", 1, true}, Case{"llama", "F32", 1, false, true}, Case{"llama", "F16", 3, true, true},
+        Case{"llama", "BF16", 3, false, true}}) {
     const PublishedFiles files = PublishedFiles::Make(of.family, of.dtype, of.is_tied);
     std::filesystem::remove_all(folder_ / "model");
-    files.Write(folder_ / "model", of.num_files);
+    (of.is_fused ? files.Fused() : files).Write(folder_ / "model", of.num_files);
     for (const bool is_bf16 : {false, true}) {
       const NamedNumbers expected = Expected(files, is_bf16);
-      for (const Sets& mesh : meshes) {
+      for (const Sets& mesh : Meshes) {
         Sets sets = mesh;
         sets.emplace_back(is_bf16 ? "precision.master=bf16" : "precision.master=fp32");
-        SCOPED_TRACE(fmt::format("{} {} in {} files, {}", of.family, of.dtype, of.num_files, fmt::join(sets, ", ")));
+        SCOPED_TRACE(fmt::format("{} {} in {} files, fused: {}, {}", of.family, of.dtype, of.num_files, of.is_fused,
+                                 fmt::join(sets, ", ")));
         const Plan plan = CompileFor(of.family, of.is_tied, sets);
         int64_t drawn = -1;
         EXPECT_TRUE(SameBits(BegunParameters(plan, folder_ / "none", drawn), expected));
         EXPECT_EQ(drawn, 0);
       }
     }
+  }
+}
+
+// A block of columns, one of rows and columns, and a transposed tensor: the blocks are loaded.
+TEST_F(PublishedSeed, RulesTakeBlocksAndTransposedTensors) {
+  const PublishedFiles files = PublishedFiles::Make("llama", "F16");
+  const NamedNumbers expected = Expected(files, false);
+  PublishedFiles kept = files;
+  const std::string block = "model.layers.1.";
+  // Where nothing of the parameter lies, `source_of` is less than 0.
+  const auto keep_as = [&](const std::string& name, int64_t rows, int64_t columns, const auto& source_of) {
+    const std::string& own = files.tensors.at(name).bytes;
+    PublishedTensor other{.shape = {rows, columns}, .dtype = "F16", .bytes = {}};
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      const int64_t element = source_of(i / columns, i % columns);
+      other.bytes += element < 0 ? "ab" : own.substr(static_cast<size_t>(element) * 2, 2);
+    }
+    kept.tensors["kept." + name] = other;
+    kept.tensors.at(name).bytes.assign(own.size(), '\0');
+  };
+  keep_as(block + "mlp.down_proj.weight", 60, 107,
+          [](int64_t r, int64_t c) { return c < 3 || c > 104 ? -1 : r * 102 + c - 3; });
+  keep_as(block + "self_attn.k_proj.weight", 29, 61,
+          [](int64_t r, int64_t c) { return r < 5 || c == 0 ? -1 : (r - 5) * 60 + c - 1; });
+  keep_as(block + "mlp.up_proj.weight", 60, 102, [](int64_t r, int64_t c) { return c * 60 + r; });
+  kept.Write(folder_ / "model");
+  const std::string others =
+      fmt::format(R"(["{0}mlp.down_proj.weight", "{0}self_attn.k_proj.weight", "{0}mlp.up_proj.weight"])", block);
+  std::string rules;
+  for (const auto& [name, indices] : {std::pair("mlp.down_proj.weight", "index(0), index(1) + 3"),
+                                      std::pair("self_attn.k_proj.weight", "index(0) + 5, index(1) + 1"),
+                                      std::pair("mlp.up_proj.weight", "index(1), index(0)")}) {
+    rules +=
+        fmt::format(R"toml({{ match = "{0}{1}", value = "seed('kept.{0}{1}', {2})" }}, )toml", block, name, indices);
+  }
+  for (const Sets& mesh : Meshes) {
+    Sets sets = mesh;
+    sets.push_back(fmt::format(R"(start.first={{ seed = "model", missing = {0}, unused = {0} }})", others));
+    sets.push_back(fmt::format("init.rule=[{}]", rules));
+    int64_t drawn = -1;
+    EXPECT_TRUE(SameBits(BegunParameters(CompileFor("llama", false, sets), folder_ / "none", drawn), expected));
+    EXPECT_EQ(drawn, 102 * 60);
   }
 }
 

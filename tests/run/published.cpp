@@ -76,6 +76,28 @@ TEST_F(PublishedRun, RecordsWhatItRead) {
   EXPECT_NE(read_by("changed"), first);
 }
 
+TEST_F(PublishedRun, RecordsFusedTensors) {
+  const PublishedFiles files = PublishedFiles::Make("llama", "BF16").Fused();
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : files.tensors) {
+    bytes += std::ssize(tensor.bytes);
+  }
+  Make(files, 3);
+  const auto read_by = [&](const std::string& run) {
+    const Outcome outcome = Run(run);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("21 parameters loaded (21 widened from bf16 to f32), 0 generated"));
+    return nlohmann::json::parse(ReadText(training_ / (run + "/seed.json"))).at("published").at("read");
+  };
+  const nlohmann::json first = read_by("first");
+  // Each rank reads its own part, and nothing twice.
+  EXPECT_EQ(first.at("bytes"), bytes);
+  PublishedFiles changed = files;
+  changed.tensors.at("model.layers.0.self_attn.qkv_proj.weight").bytes[80 * 60 * 2] ^= 1;
+  changed.Write(training_ / "model", 3);
+  EXPECT_NE(read_by("changed"), first);
+}
+
 TEST_F(PublishedRun, RestartNeedsNoModel) {
   Make(PublishedFiles::Make("qwen3", "F32", true), 1);
   const Outcome run = Run("run");

@@ -155,6 +155,29 @@ auto PublishedFiles::Make(const std::string& model_type, const std::string& dtyp
   return files;
 }
 
+auto PublishedFiles::Fused() const -> PublishedFiles {
+  PublishedFiles fused = *this;
+  fused.config["architectures"] = {"Phi3ForCausalLM"};
+  fused.config["model_type"] = "phi3";
+  const auto fuse = [&](const std::string& into, const std::vector<std::string>& parts) {
+    PublishedTensor tensor;
+    for (const std::string& part : parts) {
+      const auto taken = fused.tensors.extract(part + ".weight");
+      tensor.bytes += taken.mapped().bytes;
+      tensor.dtype = taken.mapped().dtype;
+      tensor.shape = {(tensor.shape.empty() ? 0 : tensor.shape[0]) + taken.mapped().shape[0], taken.mapped().shape[1]};
+    }
+    fused.tensors[into + ".weight"] = tensor;
+  };
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string attention = fmt::format("model.layers.{}.self_attn.", layer);
+    const std::string mlp = fmt::format("model.layers.{}.mlp.", layer);
+    fuse(attention + "qkv_proj", {attention + "q_proj", attention + "k_proj", attention + "v_proj"});
+    fuse(mlp + "gate_up_proj", {mlp + "gate_proj", mlp + "up_proj"});
+  }
+  return fused;
+}
+
 auto PublishedFiles::Write(const std::string& directory, int num_files) const -> void {
   std::filesystem::create_directories(directory);
   WriteText(directory + "/config.json", config.dump(2));

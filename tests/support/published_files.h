@@ -30,6 +30,9 @@ struct PublishedFiles {
 
   /// Makes a model of type llama, qwen2 or qwen3, with elements of any sign and fraction.
   static auto Make(const std::string& model_type, const std::string& dtype, bool is_tied = false) -> PublishedFiles;
+  /// Returns the same model as one of type phi3: projections of one input are rows of one tensor.
+  /// Requires: a model of type llama.
+  auto Fused() const -> PublishedFiles;
   /// Writes config.json and model.safetensors, or so many files and an index.
   auto Write(const std::string& directory, int num_files = 1) const -> void;
 };
