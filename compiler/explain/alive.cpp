@@ -1,16 +1,21 @@
 // 1. Walk the section: where each buffer is born, read first, read last, and by which phase and block.
 // 2. Choose the key of each buffer that is alive at the op, by what the buffer is and why it is still there.
 // 3. Fold buffers that differ by the number of a block alone.
+// 4. Take the key back where the row would not fall. With the key set, the peak may lie at another op, so it falls only
+//    if less of that name is alive there, wherever that is.
 
 #include "compiler/explain/alive.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <tuple>
 
 #include "compiler/base/devices.h"
 #include "compiler/explain/fold.h"
+#include "compiler/explain/recipe_keys.h"
 #include "compiler/ops/loss.h"
 #include "compiler/ops/unit_collectives.h"
 
@@ -27,8 +32,12 @@ struct Life {
   /// The first op that reads what lies there.
   int64_t first_read = -1;
   bool is_read_at_peak = false;
-  /// Does a forward op of another block read it?
+  /// Does an op of another block read it?
   bool crosses_blocks = false;
+  /// Is it a block's result, for the next block?
+  bool ends_block = false;
+  /// Is it the whole of what ranks along tp have parts of?
+  bool is_whole_over_tp = false;
   bool is_logits = false;
   /// Does an op after forward read it, so that it need not be kept if that op's operand is computed again?
   bool is_read_after = false;
@@ -44,6 +53,7 @@ using Lives = std::vector<Life>;
 static auto LivesOf(const Plan& plan, SectionKind section, int64_t peak) -> Lives {
   Lives lives(plan.buffers.size());
   const std::vector<Op>& ops = plan.section(section).ops;
+  std::map<int32_t, BufferId> last_written;
   const auto life_of = [&](BufferId id) -> Life& { return lives[static_cast<size_t>(id.index)]; };
   for (size_t i = 0; i < ops.size(); ++i) {
     const Op& op = ops[i];
@@ -60,7 +70,10 @@ static auto LivesOf(const Plan& plan, SectionKind section, int64_t peak) -> Live
         life.first_read = index;
       }
       life.is_read_at_peak |= index == peak;
-      life.crosses_blocks |= op.phase == Phase::Forward && op.layer != life.layer;
+      if (op.phase == Phase::Forward && access.kind != AccessKind::Read) {
+        last_written[op.layer] = value.buffer;
+      }
+      life.crosses_blocks |= op.layer != life.layer;
       life.is_read_after |= op.phase == Phase::Backward || op.phase == Phase::Recompute;
       life.is_logits |= loss && loss->logits == access.value;
       if (access.value == ValueIn(op.body, "scratch")) {
@@ -68,17 +81,47 @@ static auto LivesOf(const Plan& plan, SectionKind section, int64_t peak) -> Live
       }
       life.sub_vector = life.sub_vector.valid() ? life.sub_vector : value.role.sub_vector();
     }
+    if (const auto collective = CollectiveOf(op); collective && collective->axes.Has(Axis::Tp)) {
+      const bool gathers = FactsOf(op).collective == CollectiveKind::AllGather;
+      life_of(plan.values[gathers ? collective->to : collective->from].buffer).is_whole_over_tp = true;
+    }
     if (const BufferId dead = ReleasedBufferOf(op.body); dead.valid()) {
       life_of(dead).died = index;
       life_of(dead).died_phase = op.phase;
     }
   }
+  for (const auto& [layer, buffer] : last_written) {
+    life_of(buffer).ends_block = true;
+  }
+  // Fusing ops may have given the residual stream a second buffer, of the same name with a number.
+  const auto base = [](const Buffer& buffer) { return std::string_view(buffer.name).substr(0, buffer.name.find('#')); };
+  std::set<std::string_view> results;
+  for (const BufferId id : plan.buffers.ids()) {
+    if (life_of(id).ends_block || life_of(id).crosses_blocks) {
+      results.insert(base(plan.buffers[id]));
+    }
+  }
+  for (const BufferId id : plan.buffers.ids()) {
+    life_of(id).ends_block = results.contains(base(plan.buffers[id]));
+  }
   return lives;
 }
 
+static auto IsKept(const Life& life) -> bool {
+  return life.born_phase == Phase::Forward && life.died_phase != Phase::Forward;
+}
+
 /// Returns the key that lowers what each rank has of a sequence: fewer sequences, or more ranks that share them.
-static auto KeyOfSequences(const Plan& plan) -> std::string {
-  return plan.run.micro_batch > 1 ? "batch.micro" : "mesh.tp";
+static auto KeyOfSequences(const Plan& plan, const Life& life) -> std::string {
+  // With more ranks along tp the policy keeps what they reduce.
+  const bool may_be_kept = plan.mesh.size(Axis::Tp) == 1 && life.layer >= 0 && !IsKept(life);
+  return plan.run.micro_batch > 1 ? "batch.micro" : life.is_whole_over_tp || may_be_kept ? "" : "mesh.tp";
+}
+
+/// Of parameters that each rank along tp has whole: the short ones, such as those of norms.
+static auto IsShort(const Plan& plan, const Life& life) -> bool {
+  return life.sub_vector.valid() && plan.mesh.size(Axis::Tp) > 1 &&
+         !plan.sub_vectors[life.sub_vector].cut.Has(Axis::Tp);
 }
 
 /// Returns the key for a whole unit, or its whole gradients: smaller units, unless one parameter is most of the unit.
@@ -87,17 +130,36 @@ static auto KeyOfWhole(const Plan& plan, const Life& life) -> std::string {
     return "";
   }
   const SubVector& sub_vector = plan.sub_vectors[life.sub_vector];
+  if (IsShort(plan, life)) {
+    return "";
+  }
   const bool is_of_one = std::ranges::any_of(
       sub_vector.segments, [&](const Segment& segment) { return segment.end - segment.begin > sub_vector.length / 2; });
-  return is_of_one ? "mesh.tp" : "shard.units";
+  // A unit of a size takes as many more parameters as these have fewer elements.
+  const bool has_size = RecipeKeys(plan)["shard.units"].starts_with("size:");
+  return !is_of_one ? "shard.units" : has_size ? "" : "mesh.tp";
 }
 
-static auto KeyOfGathered(const Plan& plan, const Life& life, int64_t at) -> std::string {
+/// A part of gathered parameters that a rank keeps from forward to backward.
+static auto IsKeptSlice(const Plan& plan, const Buffer& buffer, const Life& life) -> bool {
+  if (buffer.category != Category::Gathered || !life.sub_vector.valid()) {
+    return false;
+  }
+  const SubVector& sub_vector = plan.sub_vectors[life.sub_vector];
+  return buffer.bytes.value < sub_vector.length * SizeOf(sub_vector.compute);
+}
+
+static auto KeyOfGathered(const Plan& plan, const Buffer& buffer, const Life& life, int64_t at) -> std::string {
+  if (IsKeptSlice(plan, buffer, life)) {
+    return "shard.reshard_size";
+  }
+  if (IsShort(plan, life)) {
+    return "";
+  }
   if (life.first_read > at) {
     return life.born_phase == Phase::Forward ? "shard.prefetch_forward" : "shard.prefetch_backward";
   }
-  const bool is_kept = life.born_phase == Phase::Forward && life.died_phase != Phase::Forward;
-  if (is_kept && !life.is_read_at_peak && life.sub_vector.valid()) {
+  if (IsKept(life) && !life.is_read_at_peak && life.sub_vector.valid()) {
     // Kept for backward: the key that decided it is on record. A default has no key.
     const Unit& unit = plan.units[plan.sub_vectors[life.sub_vector].unit];
     if (!unit.reshard_after_forward) {
@@ -112,9 +174,8 @@ static auto KeyOfActivations(const Plan& plan, const Life& life) -> std::string 
   if (life.is_logits) {
     return "loss.chunks";
   }
-  const bool is_kept = life.born_phase == Phase::Forward && life.died_phase != Phase::Forward;
-  const bool is_of_block = life.layer >= 0 && !life.crosses_blocks;
-  return is_kept && is_of_block && life.is_read_after ? "recompute.policy" : KeyOfSequences(plan);
+  const bool is_of_block = life.layer >= 0 && !life.ends_block;
+  return IsKept(life) && is_of_block && life.is_read_after ? "recompute.policy" : KeyOfSequences(plan, life);
 }
 
 /// Returns the key for gradients. Whole gradients, which a reduce-scatter reads, are as large as a unit; a slice is as
@@ -133,9 +194,10 @@ static auto KeyOf(const Plan& plan, const Buffer& buffer, const Life& life, int6
     case Category::Parameters:
     case Category::Moments: return "mesh.dp";
     case Category::Gradients: return KeyOfGradients(plan, life, buffer.bytes);
-    case Category::Gathered: return KeyOfGathered(plan, life, at);
+    case Category::Gathered: return KeyOfGathered(plan, buffer, life, at);
     case Category::Activations: return KeyOfActivations(plan, life);
-    case Category::Data: return plan.run.micro_batch > 1 ? "batch.micro" : "";
+    // Tokens of a step are there at once, however it is cut.
+    case Category::Data:
     case Category::Collective: return "";
     case Category::Workspace:
       // Without a fixed order no scores are kept, and nothing is left to bound.
@@ -145,10 +207,157 @@ static auto KeyOf(const Plan& plan, const Buffer& buffer, const Life& life, int6
   CHECK(false, "category {}", static_cast<int>(buffer.category));
 }
 
+namespace {
+
+/// All buffers of one name, but for the number of their block.
+struct NameUse {
+  Bytes now;
+  Bytes at_peak;
+  int64_t count_at_peak = 0;
+  /// Those that lie there for backward, and are not read at the peak.
+  int64_t count_kept = 0;
+  /// At any op of any section.
+  Bytes most;
+};
+
+/// A row, with what decides whether its key lowers it.
+struct Row {
+  AliveBuffers alike;
+  /// The largest share of a buffer that is left with twice as many ranks along dp.
+  double left_of_slice = 0;
+  /// Buffers of blocks whose results backward computes again, or would with another policy.
+  int64_t count_of_policy = 0;
+};
+
+/// Judges rows by what the whole plan has of each name.
+class Judge {
+ public:
+  explicit Judge(const Plan& plan);
+
+  auto PatternOf(BufferId id) const -> const std::string& { return *patterns_[static_cast<size_t>(id.index)]; }
+  auto NumberOf(BufferId id) const -> std::optional<int64_t> { return numbers_[static_cast<size_t>(id.index)]; }
+  auto NoteAlive(BufferId id, bool is_kept) -> void {
+    NameUse& use = UseOf(id);
+    use.at_peak += plan_.buffers[id].bytes;
+    use.count_at_peak += 1;
+    use.count_kept += is_kept ? 1 : 0;
+  }
+  /// Does the policy decide what backward reads of the block?
+  auto HasPolicy(int32_t layer) const -> bool { return policy_ == "none" ? is_of_all_ : again_.contains(layer); }
+  auto Lowers(const Row& row) const -> bool;
+
+ private:
+  auto UseOf(BufferId id) -> NameUse& { return *uses_of_[static_cast<size_t>(id.index)]; }
+  auto DepthOf(const std::string& key) const -> int64_t;
+
+  const Plan& plan_;
+  RecipeKeys keys_;
+  std::string policy_;
+  bool is_of_all_;
+  /// Blocks of which ops are computed again.
+  std::set<int32_t> again_;
+  std::map<std::string, NameUse> uses_;
+  std::vector<const std::string*> patterns_;
+  std::vector<std::optional<int64_t>> numbers_;
+  std::vector<NameUse*> uses_of_;
+};
+
+Judge::Judge(const Plan& plan)
+    : plan_(plan), keys_(plan), policy_(keys_["recompute.policy"]), is_of_all_(keys_["recompute.layers"] == "true") {
+  for (const Buffer& buffer : plan.buffers) {
+    NumberedName name = Numbered(buffer.name);
+    const auto [use, fresh] = uses_.try_emplace(std::move(name.pattern));
+    patterns_.push_back(&use->first);
+    numbers_.push_back(name.number);
+    uses_of_.push_back(&use->second);
+  }
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    if (op.phase == Phase::Recompute) {
+      again_.insert(op.layer);
+    }
+  }
+  for (const BufferId id : plan.buffers.ids()) {
+    UseOf(id).now += IsPersistent(plan.buffers[id].arena) ? plan.buffers[id].bytes : Bytes{};
+  }
+  for (auto& [pattern, use] : uses_) {
+    use.most = use.now;
+  }
+  for (int i = 0; i < NumSections; ++i) {
+    WalkLives(
+        plan, static_cast<SectionKind>(i),
+        [&](BufferId id) {
+          NameUse& use = UseOf(id);
+          use.now += plan.buffers[id].bytes;
+          use.most = std::max(use.most, use.now);
+        },
+        [](size_t) {}, [&](BufferId id) { UseOf(id).now -= plan.buffers[id].bytes; });
+  }
+}
+
+auto Judge::DepthOf(const std::string& key) const -> int64_t {
+  const std::string value = keys_[key];
+  return value.empty() ? (FactsOf(plan_.device).family == DeviceFamily::Cuda ? 1 : 0) : std::stoll(value);
+}
+
+auto Judge::Lowers(const Row& row) const -> bool {
+  const std::string& key = row.alike.key;
+  const NameUse& use = uses_.at(row.alike.name);
+  const auto at_peak = static_cast<double>(use.at_peak.value);
+  const auto most = static_cast<double>(use.most.value);
+  if (key == "mesh.dp") {
+    // A rank alone keeps whole gradients, of which several ranks have two or three beside their slices.
+    const bool is_alone = row.alike.category == Category::Gradients && plan_.mesh.size(Axis::Dp) == 1;
+    return is_alone ? keys_["batch.reduce"] == "each" && use.count_at_peak > 3 : most * row.left_of_slice < at_peak;
+  }
+  if (key == "mesh.tp" || key == "batch.micro") {
+    return most / 2 < at_peak;
+  }
+  if (key == "recompute.policy") {
+    // Backward has the results of one block at once.
+    return policy_ != "full" && row.count_of_policy > 1;
+  }
+  // Units of a size may be smaller than a block.
+  const int64_t in_use = keys_["shard.units"].starts_with("size:") ? plan_.units.size() : 1;
+  const bool has_ring = !keys_["shard.gather_ring"].empty();
+  const int64_t ahead = std::max(DepthOf("shard.prefetch_forward"), DepthOf("shard.prefetch_backward"));
+  if (key == "shard.prefetch_forward" || key == "shard.prefetch_backward") {
+    // One unit is in use wherever the peak is.
+    const auto num_kept = std::ranges::count(plan_.units, false, &Unit::reshard_after_forward);
+    const std::string other = key == "shard.prefetch_forward" ? "shard.prefetch_backward" : "shard.prefetch_forward";
+    return DepthOf(key) > 0 && !has_ring && use.count_at_peak > in_use + num_kept + DepthOf(other);
+  }
+  if (key == "shard.reshard_after_forward" || key == "shard.override") {
+    return !has_ring && use.count_kept > in_use + ahead;
+  }
+  return true;
+}
+
+}  // namespace
+
+/// Returns the share of a slice that is left with twice as many ranks along dp.
+static auto LeftOfSlice(const Plan& plan, const Life& life) -> double {
+  if (!life.sub_vector.valid()) {
+    return 1;
+  }
+  const SubVector& sub_vector = plan.sub_vectors[life.sub_vector];
+  if (!sub_vector.axes.Has(Axis::Dp)) {
+    return 1;
+  }
+  int64_t elements = 0;
+  for (const Segment& segment : sub_vector.segments) {
+    elements = std::max(elements, segment.end);
+  }
+  const int64_t ranks = plan.mesh.size(sub_vector.axes);
+  const int64_t slice = RoundUp(elements, ranks * SubVectorAlignment) / ranks;
+  const int64_t half = RoundUp(elements, 2 * ranks * SubVectorAlignment) / (2 * ranks);
+  return static_cast<double>(half) / static_cast<double>(slice);
+}
+
 auto AliveAt(const Plan& plan, SectionKind section, int64_t op_index) -> std::vector<AliveBuffers> {
   const Lives lives = LivesOf(plan, section, op_index);
-  std::vector<AliveBuffers> rows;
-  std::map<std::tuple<std::string, Category, Bytes, std::string>, size_t> row_of;
+  Judge judge(plan);
+  std::vector<Row> rows;
+  std::map<std::tuple<std::string_view, Category, Bytes, std::string>, size_t> row_of;
   for (const BufferId id : plan.buffers.ids()) {
     const Buffer& buffer = plan.buffers[id];
     const Life& life = lives[static_cast<size_t>(id.index)];
@@ -157,24 +366,30 @@ auto AliveAt(const Plan& plan, SectionKind section, int64_t op_index) -> std::ve
     if (!is_alive || buffer.bytes == Bytes{}) {
       continue;
     }
-    const NumberedName name = Numbered(buffer.name);
+    judge.NoteAlive(id, IsKept(life) && !life.is_read_at_peak);
+    const std::string& name = judge.PatternOf(id);
     const std::string key = KeyOf(plan, buffer, life, op_index);
-    const auto [row, fresh] = row_of.try_emplace({name.pattern, buffer.category, buffer.bytes, key}, rows.size());
+    const auto [place, fresh] = row_of.try_emplace({name, buffer.category, buffer.bytes, key}, rows.size());
     if (fresh) {
-      rows.push_back({.name = name.pattern, .blocks = {}, .category = buffer.category, .key = key});
+      rows.push_back({.alike = {.name = name, .blocks = {}, .category = buffer.category, .key = key}});
     }
-    AliveBuffers& alike = rows[row->second];
-    alike.count += 1;
-    alike.bytes += buffer.bytes;
-    if (name.number) {
-      alike.blocks.push_back(*name.number);
+    Row& row = rows[place->second];
+    row.alike.count += 1;
+    row.alike.bytes += buffer.bytes;
+    if (const auto number = judge.NumberOf(id)) {
+      row.alike.blocks.push_back(*number);
     }
+    row.left_of_slice = std::max(row.left_of_slice, LeftOfSlice(plan, life));
+    row.count_of_policy += judge.HasPolicy(life.layer) ? 1 : 0;
   }
-  for (AliveBuffers& alike : rows) {
-    std::ranges::sort(alike.blocks);
+  std::vector<AliveBuffers> alive;
+  for (Row& row : rows) {
+    std::ranges::sort(row.alike.blocks);
+    row.alike.key = judge.Lowers(row) ? row.alike.key : "";
+    alive.push_back(std::move(row.alike));
   }
-  std::ranges::stable_sort(rows, [](const AliveBuffers& a, const AliveBuffers& b) { return a.bytes > b.bytes; });
-  return rows;
+  std::ranges::stable_sort(alive, [](const AliveBuffers& a, const AliveBuffers& b) { return a.bytes > b.bytes; });
+  return alive;
 }
 
 }  // namespace shardc

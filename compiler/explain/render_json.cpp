@@ -166,11 +166,10 @@ auto RenderReportJson(const Report& report) -> std::string {
   memory["over_step"] = OverStepJson(report);
   const OutsideArenas outside = OutsideArenasOf(plan);
   memory["outside_arenas_bytes"] = outside.all().value;
-  memory["outside_arenas"] = {{"host_bytes", outside.host().value},
-                              {"plan_bytes", outside.plan.value},
-                              {"rank_bytes", outside.rank().value},
-                              {"threads_bytes", outside.threads.value},
-                              {"thread_bytes", OutsideArenas::ProductThread.value}};
+  memory["outside_arenas"] = {
+      {"host_bytes", outside.host().value},     {"files_bytes", OutsideArenas::Files.value},
+      {"plan_bytes", outside.plan.value},       {"rank_bytes", outside.rank().value},
+      {"threads_bytes", outside.threads.value}, {"thread_bytes", OutsideArenas::ProductThread.value}};
 
   json["communication"] = Json::array();
   for (const Communication& row : report.step_communication) {

@@ -31,11 +31,13 @@ static auto OutsideText(const Plan& plan) -> std::string {
           : fmt::format("  outside the arenas, in memory of the GPU, about:\n    {} per rank for {} of NCCL\n",
                         FormatMemory(communicators.bytes()), Counted(communicators.count, "communicator"));
   return of_gpu + fmt::format(
-                      "  outside the arenas, {}about:\n    {} per host for the program, its libraries and the plan\n   "
+                      "  outside the arenas, {}about:\n    {} per host for libraries, heap and the plan\n   "
                       " {} per rank{}\n"
+                      "    {} per host of pages of the program's files, which the kernel may drop\n"
                       "    {} where {}\n",
-                      is_gpu ? "in memory of the host, " : "", FormatMemory(outside.host()),
-                      FormatMemory(outside.rank()), threads, FormatMemory(outside.all()), ranks);
+                      is_gpu ? "in memory of the host, " : "", FormatMemory(outside.host() - OutsideArenas::Files),
+                      FormatMemory(outside.rank()), threads, FormatMemory(OutsideArenas::Files),
+                      FormatMemory(outside.all()), ranks);
 }
 
 /// Returns the largest buffers that are alive at the peak, with the keys that lower them.

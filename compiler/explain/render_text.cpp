@@ -146,7 +146,7 @@ auto UnitsText(const Report& report) -> std::string {
     table.Row({FoldNames(names), Counted(static_cast<int64_t>(names.size()), "unit"),
                Counted(unit->num_elements, "parameter"), FormatMemory(unit->gathered), UnitText(*unit)});
   }
-  std::string out = "units: parameters that are gathered together, so often per step\n";
+  std::string out = "FSDP units, and how often each is gathered per step\n";
   const std::string text = table.Text();
   out += LongestLine(text) <= ReportColumns ? text : UnitsOfTwoLines(rows);
   if (report.gather_ring.depth > 0) {
