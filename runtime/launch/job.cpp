@@ -208,6 +208,22 @@ static auto ProbeCheckpoints(const Job& job) -> Status {
                            seen);
 }
 
+/// Compares what all hosts of the job on this machine take with what they may take.
+static auto CheckMemory(const Plan& plan, Meeting* meeting) -> Status {
+  const OutsideArenas outside = OutsideArenasOf(plan, NumComputeThreads(plan));
+  const AvailableMemory available = MeasureAvailableMemory();
+  if (meeting == nullptr) {
+    return CheckPlanFits(plan, outside, available, 1);
+  }
+  const auto pools = meeting->Gather("memory pool", meeting->is_first_of_host() ? available.pool : "");
+  if (!pools) {
+    return pools.error();
+  }
+  const auto num_hosts = std::ranges::count(*pools, available.pool);
+  return meeting->Agree(
+      "fits", meeting->is_first_of_host() ? CheckPlanFits(plan, outside, available, num_hosts) : Status(Success{}));
+}
+
 auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOptions& options,
                 const RankMain& rank_main, const SignalScope* signals, Meeting* meeting) -> ErrorOr<Job> {
   Job job;
@@ -221,16 +237,10 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
                 ToText(plan.run.comm));
   }
   RETURN_IF_ERROR(ControlBlock::CheckRanks(MemoryMesh(plan)));
-  const bool is_first_of_host = meeting == nullptr || meeting->is_first_of_host();
   // Judging a plan takes several times the memory that it has, which each rank would inherit.
   GiveBackFreedMemory();
-  Status prepared =
-      is_first_of_host ? CheckPlanFits(plan, OutsideArenasOf(plan, NumComputeThreads(plan))) : Status(Success{});
-  if (meeting != nullptr) {
-    prepared = meeting->Agree("fits", prepared);
-  }
-  RETURN_IF_ERROR(prepared);
-  prepared = ShareMemory(job, members);
+  RETURN_IF_ERROR(CheckMemory(plan, meeting));
+  Status prepared = ShareMemory(job, members);
   if (meeting != nullptr) {
     prepared = meeting->Agree("memory", prepared);
   }

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "runtime/device/device.h"
-#include "runtime/memory/available_memory.h"
 
 namespace shardc {
 
@@ -49,9 +48,10 @@ auto RemedyText(const Plan& plan, const OutsideArenas& outside) -> std::string {
   return fmt::format("{}, `shardc plan --explain` says how much", largest.remedy);
 }
 
-auto CheckPlanFits(const Plan& plan, const OutsideArenas& outside) -> Status {
-  return CheckFits(HostArenas(plan), outside.num_ranks, {.planned = outside.all(), .taken = MeasureAnonymous()},
-                   MeasureAvailableMemory(), RemedyText(plan, outside));
+auto CheckPlanFits(const Plan& plan, const OutsideArenas& outside, const AvailableMemory& available, int64_t num_hosts)
+    -> Status {
+  return CheckFits(HostArenas(plan), {.num_hosts = num_hosts, .ranks_per_host = outside.num_ranks},
+                   {.planned = outside.all(), .taken = MeasureAnonymous()}, available, RemedyText(plan, outside));
 }
 
 }  // namespace shardc

@@ -1,6 +1,7 @@
 #include "runtime/memory/available_memory.h"
 
 #include <malloc.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -50,6 +51,8 @@ struct GroupFiles {
 
 struct MemoryGroup {
   std::string path;
+  /// Device and number of its folder, which a process in another group sees too, by whatever path.
+  std::string inode;
   int64_t limit = 0;
   /// Without the file pages that can be dropped.
   int64_t usage = 0;
@@ -67,7 +70,12 @@ static auto AddGroups(const GroupFiles& files, std::string path, std::vector<Mem
     const auto usage = ReadNumber(folder + files.usage);
     if (limit && usage && *limit < NoLimit) {
       const int64_t droppable = ReadNumberOf(folder + "memory.stat", files.reclaimable).value_or(0);
-      groups.push_back({.path = path, .limit = *limit, .usage = std::max<int64_t>(0, *usage - droppable)});
+      struct stat folder_status {};
+      stat(folder.c_str(), &folder_status);
+      groups.push_back({.path = path,
+                        .inode = fmt::format("{}:{}", folder_status.st_dev, folder_status.st_ino),
+                        .limit = *limit,
+                        .usage = std::max<int64_t>(0, *usage - droppable)});
     }
     if (path.size() <= 1) {
       return;
@@ -103,14 +111,20 @@ static auto MemoryGroups(const std::string& root) -> std::vector<MemoryGroup> {
 }
 
 auto MeasureAvailableMemory(const std::string& root) -> AvailableMemory {
-  AvailableMemory least{.bytes = Bytes{std::numeric_limits<int64_t>::max()}, .limit = "available on this host"};
+  // A number that the kernel draws when the machine starts.
+  std::string machine;
+  std::ifstream(root + "/proc/sys/kernel/random/boot_id") >> machine;
+  AvailableMemory least{
+      .bytes = Bytes{std::numeric_limits<int64_t>::max()}, .limit = "available on this host", .pool = machine};
   if (const auto kib = ReadNumberOf(root + "/proc/meminfo", "MemAvailable:")) {
     least.bytes = Bytes{*kib * 1024};
   }
   for (const MemoryGroup& group : MemoryGroups(root)) {
     const Bytes left{std::max<int64_t>(0, group.limit - group.usage)};
     if (left < least.bytes) {
-      least = {.bytes = left, .limit = fmt::format("left in control group {}", group.path)};
+      least = {.bytes = left,
+               .limit = fmt::format("left in control group {}", group.path),
+               .pool = fmt::format("{} {}", machine, group.inode)};
     }
   }
   return least;
@@ -125,22 +139,24 @@ auto GroupLimitText(const std::string& root) -> std::string {
              : fmt::format("control group {} has a limit of {}", least->path, FormatMemory(Bytes{least->limit}));
 }
 
-auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& outside, const AvailableMemory& available,
-               const std::string& remedy) -> Status {
-  const int64_t of_all = sizes[static_cast<size_t>(Arena::Gathered)];
-  const int64_t of_one = std::accumulate(sizes.begin(), sizes.end(), -of_all);
+auto CheckFits(const ArenaSizes& sizes, const MachinePart& part, const OutsideUse& outside,
+               const AvailableMemory& available, const std::string& remedy) -> Status {
+  // In double: the product may not fit the integer.
+  const auto of_host = static_cast<double>(sizes[static_cast<size_t>(Arena::Gathered)]);
+  const double of_rank = std::accumulate(sizes.begin(), sizes.end(), -of_host);
   const Bytes taken = std::min(outside.taken, outside.planned);
-  const int64_t for_arenas = available.bytes.value - (outside.planned - taken).value;
-  if (of_one > (for_arenas - of_all) / num_ranks || for_arenas < of_all) {
-    // In double: the product may not fit the integer.
-    const double arenas = static_cast<double>(of_one) * static_cast<double>(num_ranks) + static_cast<double>(of_all);
+  const auto num_hosts = static_cast<double>(part.num_hosts);
+  const double arenas = num_hosts * (of_rank * static_cast<double>(part.ranks_per_host) + of_host);
+  const double still = num_hosts * static_cast<double>((outside.planned - taken).value);
+  if (arenas + still > static_cast<double>(available.bytes.value)) {
     constexpr double GiB = 1024.0 * 1024.0 * 1024.0;
+    const std::string hosts = part.num_hosts == 1 ? "" : fmt::format("{} hosts on this machine, each ", part.num_hosts);
     return Fail(ExitCode::DoesNotFit,
-                "the plan's arenas take {:.2f} GiB ({} on each of {} ranks), the program, its libraries and the plan "
-                "itself about {} "
-                "outside of them, of which the launcher has {} already, and {} is {}; {}",
-                arenas / GiB, FormatMemory(Bytes{of_one}), num_ranks, FormatMemory(outside.planned),
-                FormatMemory(taken), FormatMemory(available.bytes), available.limit, remedy);
+                "does not fit: {:.2f} GiB more are needed, and {} is {} ({}{} rank{} x {} in arenas, and {} outside of "
+                "them, of which the launcher has {} already); {}",
+                (arenas + still) / GiB, FormatMemory(available.bytes), available.limit, hosts, part.ranks_per_host,
+                part.ranks_per_host == 1 ? "" : "s", FormatMemory(Bytes{static_cast<int64_t>(of_rank)}),
+                FormatMemory(outside.planned), FormatMemory(taken), remedy);
   }
   return Success{};
 }

@@ -14,6 +14,8 @@ struct AvailableMemory {
   Bytes bytes;
   /// What sets the limit: "available on this host", "left in control group /job".
   std::string limit;
+  /// The same for all processes of one machine that the limit is for together, and for no others.
+  std::string pool;
 };
 
 /// The least of MemAvailable and what the memory control groups of this process leave (v1 and v2), reclaimable file
@@ -23,16 +25,22 @@ auto MeasureAvailableMemory(const std::string& root = "") -> AvailableMemory;
 /// "control group /job has a limit of 1.65 GiB": the smallest limit on this process; empty where no group has one.
 auto GroupLimitText(const std::string& root = "") -> std::string;
 
-/// What the job takes outside of its arenas, and what the launcher has of that before the ranks are there.
+/// What a host of the job takes outside of its arenas, and what its launcher has of that before the ranks are there.
 struct OutsideUse {
   Bytes planned;
   Bytes taken;
 };
 
+/// The part of a job that takes memory of one machine: the hosts that it plays, mostly one, with as many ranks each.
+struct MachinePart {
+  int64_t num_hosts = 1;
+  int64_t ranks_per_host = 1;
+};
+
 /// Errors: ExitCode::DoesNotFit with the bytes planned for all ranks, the bytes available, and `remedy`: what makes the
 /// plan need less.
-auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& outside, const AvailableMemory& available,
-               const std::string& remedy) -> Status;
+auto CheckFits(const ArenaSizes& sizes, const MachinePart& part, const OutsideUse& outside,
+               const AvailableMemory& available, const std::string& remedy) -> Status;
 
 /// The most that was resident at once since this process began (VmHWM): arenas, program, libraries, stacks; pages of
 /// peers that it read, too. 0 where the kernel does not tell.

@@ -95,8 +95,8 @@ TEST(SharedMemory, TooBigForTheMachineIsRefusedWithNumbersAndARemedy) {
   const Training training({"batch.global=2097152"});
   const Outcome outcome = training.Run();
   EXPECT_EQ(outcome.status, 4) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("the plan's arenas take "));
-  EXPECT_THAT(outcome.err, HasSubstr(" on each of 2 ranks), the program, its libraries and the plan itself about "));
+  EXPECT_THAT(outcome.err, HasSubstr("does not fit: "));
+  EXPECT_THAT(outcome.err, HasSubstr("(2 ranks x "));
   EXPECT_THAT(outcome.err, HasSubstr("a smaller batch.micro"));
 }
 

@@ -180,6 +180,8 @@ TEST(AvailableMemory, LeastOfHostAndGroups) {
   root.Write("/proc/meminfo", "MemTotal:       4000 kB\nMemAvailable:   3000 kB\n");
   EXPECT_EQ(MeasureAvailableMemory(root.path()).bytes.value, 3000 * 1024);
   EXPECT_EQ(MeasureAvailableMemory(root.path()).limit, "available on this host");
+  root.Write("/proc/sys/kernel/random/boot_id", "a-b\n");
+  EXPECT_EQ(MeasureAvailableMemory(root.path()).pool, "a-b");
 
   // Version 2: a limit half-way up, file pages that can be dropped, "max" below.
   root.Write("/proc/self/cgroup", "0::/job/step\n");
@@ -190,6 +192,7 @@ TEST(AvailableMemory, LeastOfHostAndGroups) {
   root.Write("/sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 100000\n");
   EXPECT_EQ(MeasureAvailableMemory(root.path()).bytes.value, 700'000);
   EXPECT_EQ(MeasureAvailableMemory(root.path()).limit, "left in control group /job");
+  EXPECT_THAT(MeasureAvailableMemory(root.path()).pool, testing::MatchesRegex("a-b [0-9]+:[0-9]+"));
 
   // Version 1 beside it, seen from inside a container: only the root's files.
   root.Write("/proc/self/cgroup", "4:cpu,memory:/docker/abc\n0::/job/step\n");
@@ -224,24 +227,33 @@ TEST(AvailableMemory, CheckFitsNamesAllNumbers) {
   const AvailableMemory available{.bytes = Bytes{200 * MiB}, .limit = "available on this host"};
   const ArenaSizes sizes{40 * MiB, 5 * MiB, 5 * MiB, 0, 0};
   const OutsideUse outside{.planned = Bytes{150 * MiB}, .taken = Bytes{130 * MiB}};
-  EXPECT_TRUE(CheckFits(sizes, 3, outside, available, "buy more").ok());
-  const Status status = CheckFits(sizes, 4, outside, available, "buy more");
+  EXPECT_TRUE(CheckFits(sizes, {.ranks_per_host = 3}, outside, available, "buy more").ok());
+  const Status status = CheckFits(sizes, {.ranks_per_host = 4}, outside, available, "buy more");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ExitCode::DoesNotFit);
-  EXPECT_EQ(
-      status.error().message,
-      "the plan's arenas take 0.20 GiB (50.0 MiB on each of 4 ranks), the program, its libraries and the plan itself "
-      "about 150 MiB outside of them, of which the launcher has 130 MiB already, and 200 MiB is available on this "
-      "host; "
-      "buy more");
+  EXPECT_EQ(status.error().message,
+            "does not fit: 0.21 GiB more are needed, and 200 MiB is available on this host (4 ranks x 50.0 MiB in "
+            "arenas, and "
+            "150 MiB outside of them, of which the launcher has 130 MiB already); buy more");
+  // Two hosts on one machine take twice as much, and each of them counts both.
+  EXPECT_TRUE(CheckFits(sizes, {.num_hosts = 2, .ranks_per_host = 1}, outside, available, "").ok());
+  EXPECT_THAT(CheckFits(sizes, {.num_hosts = 2, .ranks_per_host = 2}, outside, available, "").error().message,
+              testing::HasSubstr("0.23 GiB more are needed, and 200 MiB is available on this host (2 hosts on this "
+                                 "machine, each 2 ranks x 50.0 MiB in arenas"));
+  // Gathered parameters are there once a host.
+  const ArenaSizes gathered{40 * MiB, 0, 0, 0, 0, 60 * MiB};
+  EXPECT_TRUE(CheckFits(gathered, {.ranks_per_host = 3}, outside, available, "").ok());
+  EXPECT_FALSE(CheckFits(gathered, {.num_hosts = 2, .ranks_per_host = 1}, outside, available, "").ok());
   // A launcher that has more than all of it.
-  EXPECT_TRUE(CheckFits(sizes, 4, {.planned = Bytes{150 * MiB}, .taken = Bytes{900 * MiB}}, available, "").ok());
+  EXPECT_TRUE(
+      CheckFits(sizes, {.ranks_per_host = 4}, {.planned = Bytes{150 * MiB}, .taken = Bytes{900 * MiB}}, available, "")
+          .ok());
   // No memory for what lies outside alone.
-  EXPECT_FALSE(CheckFits({}, 1, {.planned = Bytes{201 * MiB}, .taken = {}}, available, "").ok());
-  EXPECT_TRUE(CheckFits({}, 1, {.planned = Bytes{200 * MiB}, .taken = {}}, available, "").ok());
+  EXPECT_FALSE(CheckFits({}, {}, {.planned = Bytes{201 * MiB}, .taken = {}}, available, "").ok());
+  EXPECT_TRUE(CheckFits({}, {}, {.planned = Bytes{200 * MiB}, .taken = {}}, available, "").ok());
   // Products beyond 64 bits.
   const ArenaSizes huge{std::numeric_limits<int64_t>::max() / 2, 0, 0, 0, 0};
-  EXPECT_FALSE(CheckFits(huge, 1024, outside, available, "").ok());
+  EXPECT_FALSE(CheckFits(huge, {.ranks_per_host = 1024}, outside, available, "").ok());
 }
 
 TEST(AvailableMemory, OfThisProcess) {
