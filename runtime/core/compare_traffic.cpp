@@ -66,11 +66,12 @@ auto CompareTraffic(const Communicator& comm, RankControl& control, const Traffi
     return Fail(ExitCode::InternalFault, "what was sent is not what the plan says, {}; this is a bug in shardc",
                 difference);
   }
+  const auto memory = [](int64_t bytes) { return FormatMemory(Bytes{bytes}); };
   const std::string to_hosts =
-      control.mesh().hosts == 1 ? "" : fmt::format(" ({} B of it to other hosts)", sum.between_hosts);
-  return fmt::format(
-      "sent by rank {} as planned: {} B{} in {} collectives of {} B; beside the plan {} B in {} small ones\n",
-      control.rank(), sum.wire, to_hosts, sum.calls, sum.payload, beside.wire, beside.calls);
+      control.mesh().hosts == 1 ? "" : fmt::format(" ({} of it to other hosts)", memory(sum.between_hosts));
+  return fmt::format("rank {} sent {}{} in {} collectives, as planned (payload {}), and {} in {} control messages\n",
+                     control.rank(), memory(sum.wire), to_hosts, sum.calls, memory(sum.payload), memory(beside.wire),
+                     beside.calls);
 }
 
 }  // namespace shardc

@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <numeric>
 #include <set>
 
 #include "compiler/ops/communicators.h"
+#include "compiler/ops/cpu/outside_arenas.h"
+#include "runtime/core/compute_threads.h"
 #include "runtime/memory/available_memory.h"
 
 namespace shardc {
@@ -99,7 +102,17 @@ auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std
   return std::vector<RankMemory>(all->begin() + local.begin, all->begin() + local.end);
 }
 
-auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string {
+auto PlannedMemoryOf(const Plan& plan) -> PlannedMemory {
+  const ArenaSizes sizes = HostArenas(plan);
+  const int64_t of_all = sizes[static_cast<size_t>(Arena::Gathered)];
+  const int64_t of_rank = std::accumulate(sizes.begin(), sizes.end(), -of_all);
+  const OutsideArenas outside = OutsideArenasOf(plan, NumComputeThreads(plan));
+  return {.arenas = Bytes{of_rank * outside.num_ranks + of_all},
+          .own = outside.all() - OutsideArenas::Files,
+          .files = OutsideArenas::Files};
+}
+
+auto JobMemoryText(const Plan& plan, const std::vector<RankMemory>& ranks, int32_t launcher) -> std::string {
   ProportionalMemory sum = launcher > 0 ? MeasureProportional(launcher) : ProportionalMemory{};
   Bytes arenas{ranks.front().gathered};
   std::set<int64_t> processes;
@@ -113,11 +126,19 @@ auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes
   if (sum.all < arenas + sum.files) {
     return "";
   }
-  return fmt::format(
-      "memory of the job, {} rank{} and launcher, by PSS: {} B, of these {} B in arenas, {} B outside of them, {} B of "
-      "that pages of the program's files (about {} B planned)\n",
-      ranks.size(), ranks.size() == 1 ? "" : "s", sum.all.value, arenas.value, (sum.all - arenas).value,
-      sum.files.value, planned_outside.value);
+  const PlannedMemory planned = PlannedMemoryOf(plan);
+  const auto row = [](std::string_view name, Bytes measured, Bytes expected) {
+    constexpr double MiB = 1 << 20;
+    return fmt::format("  {:<47} {:>9.1f} {:>9.1f}\n", name, static_cast<double>(measured.value) / MiB,
+                       static_cast<double>(expected.value) / MiB);
+  };
+  const std::string title =
+      fmt::format("memory of {}, {} rank{} and launcher, in MiB", plan.mesh.hosts == 1 ? "the job" : "host 0",
+                  ranks.size(), ranks.size() == 1 ? "" : "s");
+  return fmt::format("{:<49} {:>9} {:>9}\n", title + ":", "measured", "planned") +
+         row("arenas", arenas, planned.arenas) +
+         row("own memory outside of them", sum.all - arenas - sum.files, planned.own) +
+         row("pages of files, which the kernel may drop", sum.files, planned.files);
 }
 
 }  // namespace shardc

@@ -32,10 +32,18 @@ struct RankMemory {
 /// all ranks.
 auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>>;
 
-/// Returns the memory of the job on this host as text: that of its processes, their launcher among them, that inside
-/// and outside of arenas, and that planned outside. Empty if the kernel does not report it. `launcher`: its process, 0
-/// if ranks are threads.
-auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string;
+/// The memory that a plan has for the ranks of a host.
+struct PlannedMemory {
+  Bytes arenas;
+  /// Heap, stacks and the plan; and pages of the program's files, which the kernel drops where memory is short.
+  Bytes own;
+  Bytes files;
+};
+auto PlannedMemoryOf(const Plan& plan) -> PlannedMemory;
+
+/// Returns the memory of the job on this host, measured and planned, as a table: in arenas, outside of them, and pages
+/// of files. Empty if the kernel does not report it. `launcher`: its process, 0 if ranks are threads.
+auto JobMemoryText(const Plan& plan, const std::vector<RankMemory>& ranks, int32_t launcher) -> std::string;
 
 /// Memory of a device that has its own, against the plan.
 struct DeviceUse {

@@ -4,7 +4,6 @@
 
 #include "compiler/base/stopwatch.h"
 #include "compiler/base/where_and_when.h"
-#include "compiler/ops/cpu/outside_arenas.h"
 #include "runtime/core/compare_traffic.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/core/run_report.h"
@@ -239,8 +238,7 @@ auto RankRunner::Report() -> Status {
     progress_->Finish();
     Say(*own);
     Say(*sent);
-    const Bytes outside = OutsideArenasOf(plan_, NumComputeThreads(plan_)).all();
-    Say(guard_ == nullptr ? JobMemoryText(*memory, context_.launcher, outside) : "");
+    Say(guard_ == nullptr ? JobMemoryText(plan_, *memory, context_.launcher) : "");
   }
   // The launcher's memory and that of each rank are one sum as long as all of them live.
   return context_.control->Barrier(AxisSet::All());

@@ -131,7 +131,7 @@ if path := os.environ.get("NCCL_DEBUG_FILE"):
         pathlib.Path(path.replace("%p", str(rank))).write_text("".join(
             f"h:1:1 [0] NCCL INFO {what}: opCount 1 sendbuff 0x1 recvbuff 0x2 count {count} datatype {kind} op 0 root 1 comm 0x3 "
             f"[nranks={others + 1}] stream 0x4\\n" for what, count, kind in calls))
-print("sent by rank 0 as planned" if not how.get("sends_more") else "sent by rank 0: 1 B more than planned")
+print("rank 0 sent 8 B in 1 collectives" + (", as planned" if not how.get("sends_more") else ": 1 B more than planned"))
 if "--trace" in arguments:
     products_ms = 54 if kinds["named"] else 60
     attention_ms = 20 if "run.deterministic" in sets else 24
