@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-/// The first fault, on one line.
+/// Returns the first fault, on one line.
 static auto WhyRefused(const RecipeSource& source, const Error& error) -> std::string {
   const auto& all = source.diagnostics().all();
   const auto fault =
@@ -26,7 +26,7 @@ class ChangedRecipe {
  public:
   ChangedRecipe(const RecipeOptions& recipe, const std::string& text) : recipe_(recipe), text_(text) {}
 
-  /// Without the verifier, which takes most of the time of a plan. Errors: why it is refused, on one line.
+  /// Plans without the verifier, which takes most of the time of a plan. Errors: why it is refused, on one line.
   auto PlanWith(const std::vector<std::string>& sets, std::optional<PassKind> stop_after = {}) const -> ErrorOr<Plan> {
     RecipeOptions changed = recipe_;
     changed.sets.insert(changed.sets.end(), sets.begin(), sets.end());
@@ -43,7 +43,7 @@ class ChangedRecipe {
 
 }  // namespace
 
-/// `plan` is that of the recipe as it is, and has the figures `now`.
+/// Plans the recipe with a change. `plan` is that of the recipe as it is, and has the figures `now`.
 static auto RowOf(Knob knob, const Plan& plan, const PlanFigures& now, const ChangedRecipe& recipe) -> KnobRow {
   if (!knob.refused.empty()) {
     return {.knob = std::move(knob)};

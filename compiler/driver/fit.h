@@ -16,7 +16,7 @@ auto PlanTrial(const RecipeOptions& recipe, const std::string& text, const std::
 /// Holds the plan of a recipe against a budget, and plans it again with each change and with combinations of them.
 auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::string& text, const MemoryBudget& budget)
     -> FitUse;
-/// The same of a plan file, which cannot change.
+/// Holds a plan file against a budget, which cannot change.
 auto FitOfPlanFile(const Plan& plan, const MemoryBudget& budget) -> FitUse;
 
 }  // namespace shardc

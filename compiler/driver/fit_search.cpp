@@ -12,6 +12,7 @@
 #include "compiler/driver/fit_search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <queue>
@@ -19,7 +20,6 @@
 #include <tuple>
 
 #include "compiler/driver/in_parallel.h"
-#include "compiler/explain/recipe_keys.h"
 
 namespace shardc {
 
@@ -45,9 +45,9 @@ class Search {
   auto LayoutOf(Combination combination) const -> const Offer& {
     return Of(Subject::Layout).offers[At(combination, Subject::Layout)];
   }
-  /// The offers of a subject that make a difference with this layout: all of them, or as it is.
+  /// Returns the offers of a subject that make a difference with this layout: all of them, or as it is.
   auto EachOf(Subject subject, const Combination& combination) const -> std::vector<size_t>;
-  /// Those of which one takes least memory.
+  /// Returns the offers of which one takes least memory.
   auto LeastOf(Subject subject, const Combination& combination) const -> std::vector<size_t> {
     return Applies(subject, LayoutOf(combination)) ? Of(subject).least : std::vector{Of(subject).as_is};
   }
@@ -57,27 +57,29 @@ class Search {
   /// Requires: it was planned.
   auto TrialOf(const Combination& combination) const -> const Trial& { return trials_.at(combination); }
   auto Fits(const Combination& combination) const -> bool;
-  /// May it, packed better, or with a memory that is this many times its own?
+  /// Returns whether it may fit if it is packed better, or takes this share of its memory.
   auto MayFit(const Combination& combination, double share = 1) const -> bool;
 
-  /// `combination` with each offer of the subjects from `first` in the place of its own; the offers of `least`, or all.
+  /// Returns `combination` with each offer of the subjects from `first` on in the place of its own: those of `least`,
+  /// or all.
   auto WithEach(const Combination& combination, Subject first, bool least) const -> Combinations;
-  /// The first of those with the offers of `least`.
+  /// Returns the first of those with the offers of `least`.
   auto AtLeast(const Combination& combination, Subject first) const -> Combination;
-  /// Those of which a combination may fit that has their layout, policy and units.
+  /// Returns those with whose layout, policy and units some combination may fit.
   auto LayoutsThatMayFit(const Combinations& combinations) -> Combinations;
-  /// The same of any layout with their ranks along tp. Requires: they have the last of these.
+  /// Returns those with whose ranks along tp, policy and units some combination may fit. Requires: they have the last
+  /// layout of their ranks.
   auto CellsThatMayFit(const Combinations& cells) -> Combinations;
-  /// Does a combination fit that differs in the free subjects alone?
+  /// Returns true if a combination fits that differs in the free subjects alone.
   auto FitsAtBest(const Combination& combination) -> bool;
-  /// With the offers that send the fewest bytes.
+  /// Returns it with the offers that send the fewest bytes.
   auto Cheapest(Combination combination) const -> Combination;
-  /// The combinations that send a little more than this one.
+  /// Returns the next combinations that send more than this one.
   auto Dearer(const Combination& combination) -> Combinations;
-  /// The cheapest of all that have the FLOPs of these cells.
+  /// Returns the cheapest of all that have the FLOPs of these cells.
   auto CheapestOf(const Combinations& cells) -> Combinations;
   auto FewestKeys(const Combinations& cheapest) -> KnobRow;
-  /// All that the recipe's checks take, with the policy that keeps the least.
+  /// Returns all cells that the recipe's checks take, with the policy that keeps the least.
   auto Cells() -> Combinations;
 
   const FitUse& fit_;
@@ -144,8 +146,7 @@ auto Search::AtLeast(const Combination& combination, Subject first) const -> Com
   return least;
 }
 
-/// Where several offers may be the one that takes least memory, another takes at least this share of what the first of
-/// them takes.
+/// Least share of the first's memory that another takes, where several offers may be the one that takes least.
 constexpr double ShareOfLayout = 0.6;
 static auto ShareOf(Subject subject) -> double { return subject == Subject::Chunks ? 0.9 : 0.75; }
 
@@ -376,70 +377,6 @@ auto Search::Run() -> std::optional<KnobRow> {
 auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
     -> std::optional<KnobRow> {
   return Search(fit, offers, options).Run();
-}
-
-/// The plans of numbers of ranks along dp.
-static auto RowOfRanks(const Plan& plan, int64_t dp, int64_t micro, int64_t accumulate, const TrialOptions& options)
-    -> LeastRanks {
-  LeastRanks row{.ranks = plan.mesh.num_ranks() / plan.mesh.size(Axis::Dp) * dp,
-                 .sequences = plan.mesh.size(Axis::Replicate) * dp * micro * accumulate,
-                 .row = {}};
-  const auto set = [&](std::string_view key, int64_t value, int64_t now) {
-    if (value != now) {
-      row.row.knob.sets.push_back(fmt::format("{}={}", key, value));
-    }
-  };
-  set("mesh.dp", dp, plan.mesh.size(Axis::Dp));
-  set("batch.micro", micro, plan.run.micro_batch);
-  set("batch.accumulate", accumulate, plan.run.accumulate);
-  if (!RecipeKeys(plan)["batch.global"].empty()) {
-    set("batch.global", row.sequences, SamplesPerStep(plan));
-  }
-  Trial trial = options.plan(row.row.knob.sets);
-  row.row.knob.refused = std::move(trial.refused);
-  if (row.row.knob.refused.empty()) {
-    row.row.figures = trial.figures;
-  }
-  return row;
-}
-
-auto LeastRanksThatFit(const FitUse& fit, const Plan& plan, const TrialOptions& options) -> std::optional<LeastRanks> {
-  const int64_t dp = plan.mesh.size(Axis::Dp);
-  const int64_t micro = plan.run.micro_batch;
-  const int64_t accumulate = plan.run.accumulate;
-  const int64_t sequences = dp * micro * accumulate;
-  const auto fits = [&](const LeastRanks& row) { return row.row.figures && fit.fits(*row.row.figures); };
-  for (int64_t ranks = 1; ranks <= sequences; ++ranks) {
-    if (sequences % ranks == 0) {
-      const int64_t parts = std::gcd(micro, sequences / ranks);
-      if (LeastRanks row = RowOfRanks(plan, ranks, parts, sequences / ranks / parts, options); fits(row)) {
-        return row;
-      }
-    }
-  }
-  // Hosts have the same number of ranks each.
-  const int64_t others = plan.mesh.num_ranks() / dp;
-  const int64_t step = plan.mesh.hosts / std::gcd(plan.mesh.hosts, others);
-  const auto of = [&](int64_t steps) { return RowOfRanks(plan, steps * step, micro, accumulate, options); };
-  int64_t too_few = dp / step;
-  LeastRanks found = of(too_few * 2);
-  while (!fits(found)) {
-    too_few *= 2;
-    if (too_few * 2 * step * others > MostRanksTried) {
-      return std::nullopt;
-    }
-    found = of(too_few * 2);
-  }
-  for (int64_t enough = too_few * 2; enough - too_few > 1;) {
-    const int64_t middle = too_few + (enough - too_few) / 2;
-    if (LeastRanks row = of(middle); fits(row)) {
-      found = std::move(row);
-      enough = middle;
-    } else {
-      too_few = middle;
-    }
-  }
-  return found;
 }
 
 }  // namespace shardc

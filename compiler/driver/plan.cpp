@@ -311,8 +311,8 @@ auto DeclarePlan(CommandOptions& options) -> Action {
   options.Text("-o,--output", values->output, "FILE", "write to this file, whole or not at all, instead of stdout");
   options.Flag("--explain", values->explain, "print what the plan will cost; with -o, also write the plan");
   options.Text("--fit", values->fit, "MEMORY|MACHINE",
-               "say whether each rank fits into this memory, such as 80GiB or h100 (exit code 4 if not), and what each "
-               "key would change");
+               "say whether each rank fits into this memory, such as 80GiB or h100 (exit code 4 if not), what each key "
+               "would change, and the cheapest keys and the fewest ranks that fit");
   options.Choice("--format", values->format, {"text", "json", "html"},
                  "format of the result; html is the report as a page");
   options.Choice("--emit", values->emit, {"recipe", "model", "plan", "json", "explain"},

@@ -118,7 +118,7 @@ static auto KeyOfSequences(const Plan& plan, const Life& life) -> std::string {
   return plan.run.micro_batch > 1 ? "batch.micro" : life.is_whole_over_tp || may_be_kept ? "" : "mesh.tp";
 }
 
-/// Of parameters that each rank along tp has whole: the short ones, such as those of norms.
+/// Returns true of parameters that each rank along tp has whole: the short ones, such as those of norms.
 static auto IsShort(const Plan& plan, const Life& life) -> bool {
   return life.sub_vector.valid() && plan.mesh.size(Axis::Tp) > 1 &&
          !plan.sub_vectors[life.sub_vector].cut.Has(Axis::Tp);
@@ -140,7 +140,7 @@ static auto KeyOfWhole(const Plan& plan, const Life& life) -> std::string {
   return !is_of_one ? "shard.units" : has_size ? "" : "mesh.tp";
 }
 
-/// A part of gathered parameters that a rank keeps from forward to backward.
+/// Returns true of a part of gathered parameters that a rank keeps from forward to backward.
 static auto IsKeptSlice(const Plan& plan, const Buffer& buffer, const Life& life) -> bool {
   if (buffer.category != Category::Gathered || !life.sub_vector.valid()) {
     return false;
@@ -242,7 +242,7 @@ class Judge {
     use.count_at_peak += 1;
     use.count_kept += is_kept ? 1 : 0;
   }
-  /// Does the policy decide what backward reads of the block?
+  /// Returns true if the policy decides what forward keeps of the block.
   auto HasPolicy(int32_t layer) const -> bool { return policy_ == "none" ? is_of_all_ : again_.contains(layer); }
   auto Lowers(const Row& row) const -> bool;
 

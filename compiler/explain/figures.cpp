@@ -18,7 +18,7 @@ auto StepWireOf(const Plan& plan) -> Bytes {
   return wire;
 }
 
-/// Returns the part of a rank; of a GPU's memory the host's is none.
+/// Returns the part of a rank in it; nothing on GPUs, which have memory of their own.
 static auto OutsideOfRank(const Plan& plan, const OutsideArenas& outside) -> Bytes {
   return FactsOf(plan.device).family == DeviceFamily::Cpu
              ? outside.rank() + Bytes{CeilDiv(outside.host().value, outside.num_ranks)}

@@ -30,9 +30,9 @@ struct KnobRow {
 
 /// Ranks along dp that a recipe needs.
 struct LeastRanks {
-  /// In all.
+  /// Number along all axes.
   int64_t ranks = 0;
-  /// Of a step.
+  /// Sequences of a step with them.
   int64_t sequences = 0;
   KnobRow row;
 };

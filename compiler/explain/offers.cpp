@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "compiler/base/devices.h"
@@ -77,7 +78,7 @@ static auto LayoutsOf(const Plan& plan) -> SubjectOffers {
   return subject;
 }
 
-/// `values` with the one that the recipe has, which need not be among them.
+/// Returns an offer for each value; that of the value that the recipe has changes nothing.
 static auto ValuesOf(const RecipeKeys& keys, const std::string& key, const std::vector<std::string>& values)
     -> SubjectOffers {
   SubjectOffers subject;
@@ -107,7 +108,7 @@ static auto ChunksOf(const Plan& plan, const RecipeKeys& keys) -> SubjectOffers 
   return subject;
 }
 
-/// A depth of gathers ahead, of this direction: none, or as it is.
+/// Returns the depths of gathers ahead in this direction: 0, and as it is.
 static auto PrefetchOf(const Plan& plan, const RecipeKeys& keys, const std::string& key) -> SubjectOffers {
   const bool is_of_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda;
   const bool is_ahead = keys[key].empty() ? is_of_gpu : keys[key] != "0";

@@ -31,7 +31,7 @@ constexpr size_t NumCostSubjects = 5;
 struct Offer {
   /// As Knob has them; empty: as it is.
   std::vector<std::string> sets;
-  /// Of layouts: ranks along dp and tp, of which the latter decide the FLOPs, and microbatches.
+  /// Ranks and microbatches, of layouts alone; FLOPs depend on the ranks along tp.
   int64_t dp = 1;
   int64_t tp = 1;
   int64_t accumulate = 1;

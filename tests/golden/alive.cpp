@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <random>
 
@@ -48,7 +49,7 @@ auto PlanWith(const SetTexts& sets, const std::string& unset = "") -> std::optio
   return plan ? std::optional(*std::move(plan)) : std::nullopt;
 }
 
-/// Bytes at the peak by name.
+/// Returns the bytes at the peak by name.
 auto BytesByName(const Plan& plan) -> std::map<std::string, Bytes> {
   std::map<std::string, Bytes> bytes;
   for (const AliveBuffers& alike : Explain(plan).alive_at_peak) {
@@ -100,7 +101,7 @@ auto PlansWithKey(const Plan& plan, const SetTexts& sets, const std::string& key
   return plans;
 }
 
-/// A recipe drawn from the keys that decide about memory.
+/// Draws a recipe from the keys that decide about memory.
 auto DrawSets(uint32_t seed) -> SetTexts {
   std::mt19937 generator(seed);
   SetTexts sets;
@@ -172,7 +173,6 @@ TEST(Alive, EachKeyLowersItsRow) {
   }
 }
 
-/// Each kind of key in a recipe that was published.
 TEST(Alive, NamesKeysOfAllKinds) {
   struct Case {
     SetTexts sets;

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
+#include <numeric>
 #include <set>
+#include <span>
 
 #include "compiler/driver/fit.h"
 #include "compiler/driver/in_parallel.h"
 #include "tests/golden/golden_case.h"
+#include "tests/support/nightly.h"
 
 namespace shardc {
 namespace {
@@ -99,17 +103,19 @@ struct Case {
 };
 
 const std::vector<Case> Cases{
-    {"recipes/published/llama3_8b.toml", {"model.layers=3", "mesh.dp=4", "run.device=cuda"}},
-    {"recipes/published/llama3_8b.toml",
-     {"model.layers=2", "mesh.dp=2", "batch.micro=2", "batch.accumulate=2", "run.device=cuda"}},
     {"recipes/published/llama3_8b_4x2.toml", {"model.layers=5", "mesh.dp=2", "loss.chunks=4"}},
     {"recipes/quickstart.toml", {}},
     {"recipes/quickstart.toml", {"model.layers=1", "recompute.policy=full", "shard.reshard_after_forward=true"}},
+    {"recipes/published/llama3_8b.toml", {"model.layers=2", "mesh.dp=2", "run.device=cuda"}},
+    {"recipes/published/llama3_8b.toml", {"model.layers=3", "mesh.dp=4", "run.device=cuda"}},
+    {"recipes/published/llama3_8b.toml",
+     {"model.layers=2", "mesh.dp=2", "batch.micro=2", "batch.accumulate=2", "run.device=cuda"}},
     {"recipes/published/qwen3_8b.toml", {"model.layers=2", "shard.gather_ring=4", "shard.prefetch_forward=3"}},
 };
 
 TEST(FitSearch, FindsTheCheapestOfAll) {
-  for (const Case& c : Cases) {
+  // The others have thousands of combinations.
+  for (const Case& c : std::span(Cases).first(IsNightly() ? Cases.size() : 4)) {
     const AllTrials all(c.recipe, c.sets);
     // Each amount from which on another combination fits, and one byte less.
     std::set<int64_t> amounts;
@@ -139,8 +145,50 @@ TEST(FitSearch, FindsTheCheapestOfAll) {
             << c.recipe << " " << amount << SetsText(found->knob);
       }
     }
-    RecordProperty(c.recipe, fmt::format("{} of {} planned", most_asked, all.trials().size()));
     fmt::print("{}: {} of {} planned at most, {} amounts\n", c.recipe, most_asked, all.trials().size(), amounts.size());
+  }
+}
+
+TEST(FitSearch, FindsTheLeastRanks) {
+  const std::string path = "recipes/published/llama3_8b.toml";
+  const std::string text = ReadRepositoryFile(path);
+  for (const SetTexts& sets : {SetTexts{"mesh.dp=1"}, SetTexts{"mesh.dp=2", "batch.micro=6", "recompute.policy=full"},
+                               SetTexts{"mesh.dp=2", "mesh.hosts=4", "mesh.tp=2", "run.device=cuda"}}) {
+    SetTexts base = sets;
+    base.insert(base.end(), {"model.layers=3", "model.seq=256", "model.vocab=512"});
+    const auto plan = CompileText(path, text, base);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    const auto trial_of = [&](const SetTexts& more) { return PlanTrial({.path = path, .sets = base}, text, more); };
+    const int64_t sequences = SamplesPerStep(*plan);
+    const int64_t dp = plan->mesh.size(Axis::Dp);
+    const int64_t micro = plan->run.micro_batch;
+    // What each number takes: with the batch as it is, and beyond that with each rank's.
+    std::vector<std::pair<int64_t, PlanFigures>> all;
+    for (int64_t ranks = 1; ranks <= sequences; ++ranks) {
+      const int64_t parts = std::gcd(micro, sequences / ranks);
+      const Trial trial = trial_of({fmt::format("mesh.dp={}", ranks), fmt::format("batch.micro={}", parts),
+                                    fmt::format("batch.accumulate={}", sequences / ranks / parts)});
+      if (sequences % ranks == 0 && trial.refused.empty()) {
+        all.emplace_back(ranks, trial.figures);
+      }
+    }
+    for (int64_t ranks = dp + 1; ranks <= 40; ++ranks) {
+      if (const Trial trial = trial_of({fmt::format("mesh.dp={}", ranks)}); trial.refused.empty()) {
+        all.emplace_back(ranks, trial.figures);
+      }
+    }
+    ASSERT_GE(all.size(), 10U);
+    for (const auto& [ranks, figures] : all) {
+      FitUse fit{.now = FiguresOf(*plan), .device = plan->device};
+      fit.budget.bytes = figures.reserved + fit.outside(figures);
+      const auto least = LeastRanksThatFit(fit, *plan, {.plan = trial_of, .tell = [](size_t) {}});
+      const auto first = std::ranges::find_if(all, [&](const auto& one) { return fit.fits(one.second); });
+      ASSERT_TRUE(least.has_value());
+      EXPECT_EQ(least->ranks, first->first * plan->mesh.num_ranks() / dp) << testing::PrintToString(sets);
+      EXPECT_TRUE(*least->row.figures == first->second);
+    }
+    const FitUse nothing{.budget = {.bytes = Bytes{1}}, .now = FiguresOf(*plan), .device = plan->device};
+    EXPECT_FALSE(LeastRanksThatFit(nothing, *plan, {.plan = trial_of, .tell = [](size_t) {}}).has_value());
   }
 }
 
