@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "compiler/base/processor.h"
 #include "runtime/device/family.h"
@@ -109,36 +110,69 @@ auto KernelFixture::ScratchOf(Bytes bytes) -> ValueId {
   return of_size->second;
 }
 
-/// Calls copy(on_device, here, bytes) for all bytes that both have.
+namespace {
+
+/// Bytes that both the device and the host have.
+struct Both {
+  std::byte* on_device = nullptr;
+  std::byte* here = nullptr;
+  int64_t bytes = 0;
+
+  auto end() const -> std::byte* { return on_device + bytes; }
+};
+
+auto BytesOf(const std::vector<Both>& stretch) -> int64_t { return stretch.back().end() - stretch.front().on_device; }
+
+}  // namespace
+
+/// Calls copy(stretch) for all bytes that both have, several buffers at a time: those that lie one after another on the
+/// device, which a single copy reaches with what is between them. A GPU takes as long for a few bytes as for many.
 template <class Copy>
 auto KernelFixture::ForCopies(const Copy& copy) -> Status {
+  constexpr int64_t MostBetween = 256;
+  std::vector<Both> stretch;
+  const auto add = [&](const Both& both) -> Status {
+    if (!stretch.empty() && both.on_device - stretch.back().end() > MostBetween) {
+      RETURN_IF_ERROR(copy(std::as_const(stretch)));
+      stretch.clear();
+    }
+    stretch.push_back(both);
+    return Success{};
+  };
   for (Memory& memory : memories_) {
     std::byte* const base = device_->Base(Arena::Transient) + memory.offset;
     const auto before = static_cast<int64_t>(memory.bytes_of_device == 0 ? memory.bytes.size() : memory.end);
     const auto after = static_cast<int64_t>(memory.bytes.size()) - before;
-    RETURN_IF_ERROR(copy(base, memory.bytes.data(), before));
+    RETURN_IF_ERROR(add({base, memory.bytes.data(), before}));
     if (after > 0) {
-      RETURN_IF_ERROR(copy(base + before + memory.bytes_of_device, memory.bytes.data() + before, after));
+      RETURN_IF_ERROR(add({base + before + memory.bytes_of_device, memory.bytes.data() + before, after}));
     }
   }
-  return Success{};
+  return stretch.empty() ? Status(Success{}) : copy(std::as_const(stretch));
 }
 
 auto KernelFixture::CopyToDevice() -> Status {
   Queue& queue = device_->queue(Stream::Compute);
-  return ForCopies([&](std::byte* on_device, const std::byte* here, int64_t bytes) -> Status {
-    std::memcpy(queue.BeginWrite(on_device, bytes, copy_), here, static_cast<size_t>(bytes));
-    return queue.EndWrite(on_device, bytes, copy_);
+  return ForCopies([&](const std::vector<Both>& stretch) -> Status {
+    std::byte* const first = stretch.front().on_device;
+    std::byte* const copied = queue.BeginWrite(first, BytesOf(stretch), copy_);
+    for (const Both& both : stretch) {
+      std::memcpy(copied + (both.on_device - first), both.here, static_cast<size_t>(both.bytes));
+    }
+    return queue.EndWrite(first, BytesOf(stretch), copy_);
   });
 }
 
 auto KernelFixture::CopyFromDevice() -> Status {
-  return ForCopies([&](const std::byte* on_device, std::byte* here, int64_t bytes) -> Status {
-    const auto read = device_->Read(on_device, bytes, copy_);
+  return ForCopies([&](const std::vector<Both>& stretch) -> Status {
+    const std::byte* const first = stretch.front().on_device;
+    const auto read = device_->Read(first, BytesOf(stretch), copy_);
     if (!read) {
       return read.error();
     }
-    std::memcpy(here, *read, static_cast<size_t>(bytes));
+    for (const Both& both : stretch) {
+      std::memcpy(both.here, *read + (both.on_device - first), static_cast<size_t>(both.bytes));
+    }
     return Success{};
   });
 }
