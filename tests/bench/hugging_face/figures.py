@@ -183,6 +183,15 @@ def their_start(model: pathlib.Path, watch: bool = False) -> dict:
                    ROOT / "tests/bench/hugging_face/load_by_fsdp2.py", model], r'^\{"ready"', watch, ready)
 
 
+def in_turn(rounds: int, theirs, own, seconds) -> list:
+    """Rounds of both sides, each printed to standard error."""
+    found = []
+    for _ in range(rounds):
+        found.append(steady_round(theirs, own, 2))
+        print("  {:.2f} s against {:.2f} s".format(*map(seconds, found[-1][::-1])), file=sys.stderr, flush=True)
+    return found
+
+
 def row(figure: str, theirs: str, own: str, ratio: str, goal: str) -> None:
     print(f"| {figure} | {theirs} | {own} | {ratio} | {goal} |", flush=True)
 
@@ -197,8 +206,9 @@ def pair(figure: str, rounds: list, pick, unit: str, goal: str) -> None:
 def start(rounds: int) -> None:
     model = write_model("qwen", QWEN)
     recipe = recipe_of(model, QWEN)
-    both = [steady_round(lambda: their_start(model), lambda: our_start(recipe)) for _ in range(rounds)]
-    pair("launch until the first step can begin", both, lambda side: side["seconds"], "s", "0.25")
+    seconds = lambda side: side["seconds"]  # noqa: E731
+    both = in_turn(rounds, lambda: their_start(model), lambda: our_start(recipe), seconds)
+    pair("launch until the first step can begin", both, seconds, "s", "0.25")
     pair("VmHWM of a rank then", both, lambda side: side["peak"], "MiB", "0.5")
     pair("largest PSS of a rank", [(their_start(model, True), our_start(recipe, True))], lambda side: side["pss"], "MiB", "0.5")
 
@@ -269,8 +279,8 @@ def export(rounds: int) -> None:
         copy.unlink(missing_ok=True)
         return timed(["sh", "-c", f"cp {original} {copy} && sync {copy}"])
 
-    both = [steady_round(cp, lambda: timed(export_of(run))) for _ in range(rounds)]
-    pair(f"export of {original.stat().st_size / MIB / 1024:.2f} GiB against cp and sync", both, lambda side: side, "s", "1.25")
+    both = in_turn(rounds, cp, lambda: timed(export_of(run)), float)
+    pair(f"export of {original.stat().st_size / MIB / 1024:.2f} GiB against cp and sync", both, float, "s", "1.25")
     copy.unlink()
 
 
