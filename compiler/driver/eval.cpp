@@ -54,7 +54,7 @@ static auto Eval(EvalOptions options) -> Status {
   if (plan->data.eval_tokens == 0 && !plan->data.has_eval_files()) {
     return Fail(ExitCode::RecipeRejected,
                 "{} holds out no tokens (`eval_tokens` in [data] is 0), so there is nothing to evaluate\n"
-                "use --set data.eval_tokens=N, or --set 'data.eval=[\"FILE\"]'",
+                "use --set 'data.eval=[\"FILE\"]' with a file that the run did not train on",
                 options.recipe.path);
   }
   const auto checkpoint = CheckpointOrNewest(options.checkpoint, *plan);

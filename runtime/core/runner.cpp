@@ -16,6 +16,7 @@
 #include "runtime/core/compare_replicas.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/core/exceptions.h"
+#include "runtime/core/trained_on.h"
 #include "runtime/device/family.h"
 
 namespace shardc {
@@ -323,6 +324,9 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
                 plan_.data.eval_tokens);
   }
   RETURN_IF_ERROR(LoadParameters(checkpoint));
+  if (const std::string note = TrainedOnText(reader_->manifest().data, plan_, *tokens_); leads() && !note.empty()) {
+    Say(note + "\n");
+  }
   RETURN_IF_ERROR(RunSection(SectionKind::Eval));
   const auto loss = EvalLoss();
   if (!loss) {

@@ -28,6 +28,34 @@ TEST(Evaluate, NeedsNoMoments) {
   EXPECT_EQ(LossOf(trained.Eval(checkpoint)), expected);
 }
 
+TEST(Evaluate, TrainedTokensAreTold) {
+  const Training training(Short);
+  WriteBin(training / "other.bin", EasyTokens(999));
+  ASSERT_EQ(training.Run().status, 0);
+  const std::string checkpoint = training / "run/checkpoints/step-00000003";
+  struct Row {
+    std::string set;
+    std::string says;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"data.eval_tokens=1000", ""},
+           {"data.eval_tokens=900", ""},
+           {"data.eval_tokens=1500",
+            "note: data.eval_tokens is 1500, and the run held out 1000: it may have trained "
+            "on the other 500, so that the loss may be too low; set data.eval to files that "
+            "it did not read\n"},
+           {"data.eval=['other.bin']", ""},
+           {"data.eval=['other.bin', 'tokens.bin']", "note: data.eval names token files that the run trained on"},
+       }) {
+    const bool has_files = row.set.starts_with("data.eval=");
+    const Outcome eval = RunProcess(training.Command("eval", {"--checkpoint", checkpoint, "--set", row.set, "--set",
+                                                              has_files ? "data.eval_tokens=0" : "data.scan=0"}));
+    EXPECT_EQ(eval.status, 0) << eval.err;
+    EXPECT_THAT(eval.err, row.says.empty() ? testing::Not(testing::HasSubstr("note:"))
+                                           : testing::Matcher<const std::string&>(testing::HasSubstr(row.says)));
+  }
+}
+
 TEST(Evaluate, LeavesMomentsAlone) {
   const Training training(Short);
   ASSERT_EQ(training.Run().status, 0);

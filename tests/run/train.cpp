@@ -277,7 +277,7 @@ TEST(Eval, NothingHeldOut) {
   EXPECT_THAT(ReadMetrics(training / "run").evals, IsEmpty());
   const Outcome outcome = training.Eval(training / "run/checkpoints/step-00000002");
   EXPECT_EQ(outcome.status, 3);
-  EXPECT_THAT(outcome.err, HasSubstr("use --set data.eval_tokens=N"));
+  EXPECT_THAT(outcome.err, HasSubstr("use --set 'data.eval=[\"FILE\"]' with a file that the run did not train on"));
 }
 
 }  // namespace
