@@ -39,6 +39,7 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
   }
 
   std::optional<CheckpointInfo> newest;
+  std::optional<CheckpointInfo> before;
   std::vector<std::string> skipped;
   for (const std::string& name : *names) {
     if (!IsCheckpointName(name)) {
@@ -52,8 +53,14 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
       skipped.push_back(fmt::format("{}: it belongs to run {}", name, manifest->run_id));
     } else if (CheckpointName(manifest->step) != name) {
       skipped.push_back(fmt::format("{}: its manifest is of step {}", name, manifest->step));
-    } else if (!newest || manifest->step > newest->step) {
-      newest = CheckpointInfo{.path = dir + "/" + name, .step = manifest->step, .run_id = manifest->run_id};
+    } else {
+      CheckpointInfo found{.path = dir + "/" + name, .step = manifest->step, .run_id = manifest->run_id};
+      if (!newest || found.step > newest->step) {
+        std::swap(newest, before);
+        newest = std::move(found);
+      } else if (!before || found.step > before->step) {
+        before = std::move(found);
+      }
     }
   }
   if (!newest && !skipped.empty()) {
@@ -65,6 +72,7 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
   }
   if (newest) {
     newest->skipped = std::move(skipped);
+    newest->before = before ? before->path : "";
   }
   return newest;
 }

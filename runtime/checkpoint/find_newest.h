@@ -17,6 +17,8 @@ struct CheckpointInfo {
   std::string path;
   int64_t step = 0;
   std::string run_id;
+  /// Path of the run's checkpoint before this one; empty if this is the first. Known to rank 0 alone.
+  std::string before;
   /// Directories that bear a checkpoint's name and are none, with the reason: to be told to the user.
   std::vector<std::string> skipped;
 };

@@ -146,6 +146,7 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     RETURN_IF_ERROR(Fire(TriggerKind::Restart));
     RETURN_IF_ERROR(CheckLoadedState(binder_, StateRoles, (*newest)->path));
     RETURN_IF_ERROR(CompareReplicas(binder_, StateRoles));
+    divergence_.ResumesFrom((*newest)->path, (*newest)->before);
     start_ = {.kind = AttemptStart::Kind::Checkpoint, .path = (*newest)->path, .step = CompletedSteps()};
     if (leads()) {
       Say(fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path, CompletedSteps()));

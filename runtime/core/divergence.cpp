@@ -47,10 +47,25 @@ auto Divergence::LevelRemedies() const -> std::string {
                    : "without `train.on_spike` until the next save");
 }
 
+auto Divergence::ResumesFrom(const std::string& checkpoint, const std::string& before) -> void {
+  resumed_from_ = checkpoint;
+  before_it_ = before;
+}
+
 auto Divergence::Remedies(bool is_state, const std::string& newest) const -> std::string {
   const bool skips = std::ranges::none_of(binder_.plan().halts, [&](const Halt& halt) {
     return halt.scalar == binder_.plan().ScalarOf(ScalarRole::NonFinite);
   });
+  if (!resumed_from_.empty()) {
+    // Neither the rate nor a limit of the norm has a part in it.
+    return fmt::format(
+        "  no step since the start from {} was finite: its state is finite and of no use, unless the recipe or the "
+        "data "
+        "changed since\n"
+        "  undo such changes, or move that checkpoint away; then run again, which {}",
+        resumed_from_,
+        before_it_.empty() ? "begins from scratch" : fmt::format("continues from the one before it, {}", before_it_));
+  }
   // What an update has made is not mended by leaving out the next.
   const std::string skip = is_state || skips ? "" : ", or leave such updates out: `train.on_nonfinite = \"skip\"`";
   return fmt::format(
@@ -73,6 +88,7 @@ auto Divergence::AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<
   const auto step = static_cast<int64_t>(Number(ScalarRole::Step));
   const std::string_view before = std::exchange(last_, Skipped());
   if (last_.empty()) {
+    resumed_from_.clear();
     const int64_t skipped = std::exchange(in_a_row_, 0);
     farthest_ = 0;
     return skipped == 0 || !std::exchange(is_told_, false)

@@ -23,6 +23,9 @@ class Divergence {
   /// Returns why the last step's update was left out: "nonfinite" or "spike"; empty if it was made.
   auto Skipped() const -> std::string_view;
 
+  /// Takes the checkpoint that the run was resumed from, and the one before it; empty if that was the first.
+  auto ResumesFrom(const std::string& checkpoint, const std::string& before) -> void;
+
   /// Returns the error of a save, with advice if the state is not finite.
   auto OfSave(const Error& error, const std::string& newest) const -> Error;
 
@@ -42,6 +45,9 @@ class Divergence {
 
   RankBinder& binder_;
   const Execution& execution_;
+  /// From ResumesFrom, until an update was made; empty after it.
+  std::string resumed_from_;
+  std::string before_it_;
   int told_ = 0;
   /// Steps one after another, up to now.
   int64_t in_a_row_ = 0;

@@ -73,6 +73,26 @@ auto SaveWith(const Plan& plan, const Training& training, const std::string& run
   return messages;
 }
 
+TEST(NonfiniteState, UselessCheckpointNamesOneBefore) {
+  const Training training({"train.steps=8", "train.eval_every=0", "shard.units=\"size:1 GiB\""});
+  ASSERT_EQ(training.Run("run", {"train.steps=1"}).status, 0);
+  // The last element of the last parameter, which the last rank has: finite, and too large to compute with.
+  const Plan plan = training.Compile();
+  const Parameter& last = plan.parameters[plan.sub_vectors.begin()->segments.back().parameter];
+  const StateElement at{.parameter = last.name, .element = last.num_elements() - 1};
+  EXPECT_THAT(SaveWith(plan, training, "run", at, 3e38F), testing::Each(""));
+  const std::string checkpoints = training / "run/checkpoints/step-";
+  for (const std::string policy : {"stop", "skip"}) {
+    const Outcome again = training.Run("run", {"train.on_nonfinite=" + policy, "train.max_skipped=1"});
+    EXPECT_EQ(again.status, 7) << again.err;
+    EXPECT_THAT(again.err, HasSubstr("no step since the start from " + checkpoints +
+                                     "00000002 was finite: its state is finite and of no use"));
+    EXPECT_THAT(again.err, HasSubstr("continues from the one before it, " + checkpoints + "00000001\n"));
+  }
+  std::filesystem::remove_all(checkpoints + "00000001");
+  EXPECT_THAT(training.Run().err, HasSubstr("then run again, which begins from scratch\n"));
+}
+
 TEST(NonfiniteState, OfOneRankStopsTheSaveOfAll) {
   struct Case {
     Sets sets;
