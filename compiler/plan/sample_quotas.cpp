@@ -130,19 +130,19 @@ auto SampleQuotas::TakeDueSoonest(int64_t open) -> Status {
   return Success{};
 }
 
-auto FirstOtherStep(const DataSource& data, int64_t samples_per_step, int64_t num_steps, int64_t steps,
-                    int64_t other_steps) -> ErrorOr<int64_t> {
-  auto quotas = SampleQuotas::Create(data, samples_per_step, steps);
-  auto others = SampleQuotas::Create(data, samples_per_step, other_steps);
-  if (!quotas || !others) {
-    return quotas ? others.error() : quotas.error();
+auto FirstOtherStep(const RunWeights& weights, const RunWeights& others, int64_t samples_per_step, int64_t num_steps)
+    -> ErrorOr<int64_t> {
+  auto one = SampleQuotas::Create(weights.data, samples_per_step, weights.steps);
+  auto other = SampleQuotas::Create(others.data, samples_per_step, others.steps);
+  if (!one || !other) {
+    return one ? other.error() : one.error();
   }
-  while (quotas->step() < num_steps) {
-    if (quotas->counts() != others->counts()) {
-      return quotas->step();
+  while (one->step() < num_steps) {
+    if (one->counts() != other->counts()) {
+      return one->step();
     }
-    RETURN_IF_ERROR(quotas->Next());
-    RETURN_IF_ERROR(others->Next());
+    RETURN_IF_ERROR(one->Next());
+    RETURN_IF_ERROR(other->Next());
   }
   return int64_t{-1};
 }

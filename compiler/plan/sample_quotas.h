@@ -66,9 +66,16 @@ class SampleQuotas {
   std::vector<int64_t> recent_steps_;
 };
 
-/// The first of `num_steps` steps whose counts depend on which of two numbers of steps the run has; -1: none.
-/// Requires: as SampleShares::Create. Errors: as SampleQuotas::Next. Cost: as that of both runs, up to there.
-auto FirstOtherStep(const DataSource& data, int64_t samples_per_step, int64_t num_steps, int64_t steps,
-                    int64_t other_steps) -> ErrorOr<int64_t>;
+/// The weights of a mixture, over the number of steps that a run has.
+struct RunWeights {
+  const DataSource& data;
+  int64_t steps = 0;
+};
+
+/// Returns the first of `num_steps` steps in which two mixtures of the same sources take other numbers of samples; -1
+/// if there is none. Requires: as SampleShares::Create. Errors: as SampleQuotas::Next. Cost: as that of both runs, up
+/// to there.
+auto FirstOtherStep(const RunWeights& weights, const RunWeights& others, int64_t samples_per_step, int64_t num_steps)
+    -> ErrorOr<int64_t>;
 
 }  // namespace shardc

@@ -40,7 +40,7 @@ class Differences {
   std::vector<std::string> found_;
 };
 
-/// Compares two mixtures: they match if their sources have the same settings.
+/// Compares what two mixtures read. Their weights are compared by samples (MatchWeights).
 auto CompareSources(Differences& data, const ManifestData& there, const ManifestData& here) -> void {
   const auto names = [](const ManifestData& side) {
     std::string text;
@@ -57,8 +57,6 @@ auto CompareSources(Differences& data, const ManifestData& there, const Manifest
     const std::string& name = there.sources[s].name;
     data.Compare(fmt::format("`data.source.tokens`: the token stream of {}", name), there.sources[s].fingerprint,
                  here.sources[s].fingerprint);
-    data.Compare(fmt::format("`data.source.weight`: the weight of {}", name), there.sources[s].weight,
-                 here.sources[s].weight);
   }
 }
 
@@ -131,17 +129,31 @@ auto MatchSeed(const Manifest& manifest, std::string_view digest, const Seed& se
                          : Fail(ExitCode::Checkpoint, "it is not as the plan says: {}", tensors.Text());
 }
 
-/// A run may be made longer or shorter, as long as its weights say the same of the steps that are done.
-auto MatchSteps(const Manifest& manifest, const Plan& plan) -> Status {
-  const int64_t there = manifest.data.steps;
-  if (!plan.data.is_mixture() || there == plan.run.steps) {
+/// Checks that the weights give the completed steps the samples that they had. A run may be made longer or shorter, and
+/// its weights may change for later steps. Requires: the sources match.
+auto MatchWeights(const Manifest& manifest, const Plan& plan) -> Status {
+  const ManifestData& there = manifest.data;
+  DataSource before = plan.data;
+  Differences weights;
+  for (size_t s = 0; s < there.sources.size(); ++s) {
+    weights.Compare(fmt::format("the weight of {}", there.sources[s].name), there.sources[s].weight,
+                    before.sources[s].weight);
+    before.sources[s].weight = there.sources[s].weight;
+  }
+  if (!plan.data.is_mixture() || (weights.empty() && there.steps == plan.run.steps)) {
     return Success{};
   }
   // A finished run has no steps left to compare.
   const int64_t done = std::min(manifest.step, plan.run.steps);
-  const auto other = FirstOtherStep(plan.data, SamplesPerStep(plan), done, there, plan.run.steps);
+  const auto other = FirstOtherStep({before, there.steps}, {plan.data, plan.run.steps}, SamplesPerStep(plan), done);
   if (!other) {
     return other.error();
+  }
+  if (*other >= 0 && !weights.empty()) {
+    return Fail(ExitCode::Checkpoint,
+                "checkpoint of a run over other data: by `data.source.weight`, step {} has other samples than it was "
+                "trained on: {}; put it back, or begin a new run with another `start.run_id` and `checkpoint.dir`",
+                *other, weights.Text());
   }
   if (*other >= 0) {
     return Fail(ExitCode::Checkpoint,
@@ -149,7 +161,7 @@ auto MatchSteps(const Manifest& manifest, const Plan& plan) -> Status {
                 "{} other samples "
                 "than it was trained on; put it back, or begin a new run with another `start.run_id` and "
                 "`checkpoint.dir`",
-                there, plan.run.steps, *other);
+                there.steps, plan.run.steps, *other);
   }
   return Success{};
 }
@@ -263,7 +275,7 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
           data.Text());
     }
     RETURN_IF_ERROR(MatchOptimizer(manifest, plan));
-    RETURN_IF_ERROR(MatchSteps(manifest, plan));
+    RETURN_IF_ERROR(MatchWeights(manifest, plan));
     RETURN_IF_ERROR(MatchRunsSeed(manifest, plan.seed));
   }
 

@@ -230,7 +230,8 @@ TEST(SampleQuotas, FaultsNameSourceStepAndValue) {
 TEST(SampleQuotas, RunsOfOtherLengthsDifferWhereTheirWeightsDo) {
   const auto first_other = [](const std::vector<std::string>& weights, int64_t num_steps, int64_t steps,
                               int64_t other) {
-    const auto step = FirstOtherStep(MixtureOf(weights), 8, num_steps, steps, other);
+    const DataSource data = MixtureOf(weights);
+    const auto step = FirstOtherStep({data, steps}, {data, other}, 8, num_steps);
     EXPECT_TRUE(step.ok()) << step.error().message;
     return step ? *step : -2;
   };

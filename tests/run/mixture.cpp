@@ -116,6 +116,25 @@ TEST(MixedRun, OtherWeightsAreAnotherRun) {
               HasSubstr("what is read is words, digits in the checkpoint, one stream in this run"));
 }
 
+TEST(MixedRun, WeightsMayChangeForLaterSteps) {
+  const MixedTraining training;
+  const std::string constant = SetWeights("0.9", "0.3");
+  const std::string changed = SetWeights("if step < 20 then 0.9 else 0.1", "0.3");
+  ASSERT_EQ(training.Run("whole", {changed}).status, 0);
+  ASSERT_EQ(training.Run("run", {constant, "train.steps=20"}).status, 0);
+  const Outcome rest = training.Run("run", {changed});
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_THAT(rest.err, HasSubstr("changed since step 20:"));
+  EXPECT_THAT(rest.err, HasSubstr("weight = 0.9"));
+  EXPECT_THAT(rest.err, HasSubstr("weight = \"if step < 20 then 0.9 else 0.1\""));
+  ExpectSameSteps(ReadMetrics(training / "run"), ReadMetrics(training / "whole"));
+  // By now the weights have taken other samples.
+  const Outcome back = training.Run("run", {constant, "train.steps=60"});
+  EXPECT_EQ(back.status, 5);
+  EXPECT_THAT(back.err,
+              HasSubstr("the weight of words is if step < 20 then 0.9 else 0.1 there, 0.9 here; put it back"));
+}
+
 TEST(MixedRun, LongerRunGoesOnWhereItsWeightsSayTheSame) {
   const MixedTraining training({SetWeights("if step < 15 then 1 else 0.5", "0.3")});
   ASSERT_EQ(training.Run("whole").status, 0);
