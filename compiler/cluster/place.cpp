@@ -222,18 +222,6 @@ auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& l
   return Success{};
 }
 
-/// Returns true for 0.0.0.0 and ::, however they are written.
-auto IsAnyAddress(std::string host) -> bool {
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-  }
-  in_addr ipv4{};
-  in6_addr ipv6{};
-  return (inet_aton(host.c_str(), &ipv4) != 0 && ipv4.s_addr == INADDR_ANY) ||
-         (inet_pton(AF_INET6, host.c_str(), &ipv6) == 1 &&
-          (IN6_IS_ADDR_UNSPECIFIED(&ipv6) || (IN6_IS_ADDR_V4MAPPED(&ipv6) && ipv6.s6_addr32[3] == 0)));
-}
-
 auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, LaunchPlace& place) -> Status {
   if (launcher.kind == LauncherKind::Slurm) {
     RETURN_IF_ERROR(ReadSlurmMaster(variables, launcher, place));
@@ -364,6 +352,23 @@ auto FindEndTime(const LookUp& look_up) -> ErrorOr<std::optional<int64_t>> {
     return end_time.error();
   }
   return *end_time == 0 ? std::optional<int64_t>() : std::optional<int64_t>(*end_time);
+}
+
+auto IsAnyAddress(std::string host) -> bool {
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  }
+  in_addr ipv4{};
+  in6_addr ipv6{};
+  return (inet_aton(host.c_str(), &ipv4) != 0 && ipv4.s_addr == INADDR_ANY) ||
+         (inet_pton(AF_INET6, host.c_str(), &ipv6) == 1 &&
+          (IN6_IS_ADDR_UNSPECIFIED(&ipv6) || (IN6_IS_ADDR_V4MAPPED(&ipv6) && ipv6.s6_addr32[3] == 0)));
+}
+
+auto HelpInShell(const LaunchPlace& place) -> std::string {
+  return place.launcher == "Slurm"
+             ? "; in a shell of `srun --pty`, unset SLURM_STEP_ID, or start the shell by `srun -n1 --pty`"
+             : "";
 }
 
 }  // namespace shardc

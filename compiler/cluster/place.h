@@ -36,7 +36,7 @@ struct LaunchPlace {
   std::string job;
   /// How often the launcher has started this launch before.
   int64_t restart = 0;
-  /// A secret of the launch, from SHARDC_JOB_TOKEN; empty if it is not set.
+  /// SHARDC_JOB_TOKEN, by which launches at one address keep apart; empty if it is not set. It keeps no stranger out.
   std::string token;
   /// When the launcher will end the job, in seconds since the epoch, if it says so.
   std::optional<int64_t> end_time;
@@ -52,6 +52,13 @@ struct LaunchPlace {
 /// batch script, an interactive shell of Slurm, `mpirun -n 1`).
 /// Errors: ExitCode::Environment. The message says which variables were found, what they lack, and what to set.
 auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<LaunchPlace>>;
+
+/// Returns true for 0.0.0.0 and ::, however they are written.
+auto IsAnyAddress(std::string host) -> bool;
+
+/// Returns what to do if no other process of the launch comes, beginning with "; "; empty if the launcher starts all of
+/// them. In a shell of `srun --pty`, nobody starts a program but for the first task.
+auto HelpInShell(const LaunchPlace& place) -> std::string;
 
 /// Returns what is known of a launch whose variables FindPlace refuses: the store of the launch, and the number of the
 /// process, -1 if it is unknown. Returns nothing if no launcher is visible, or if no variable names the store.

@@ -43,6 +43,9 @@ struct RuntimeCall {
 /// So begins the error of a recipe that is refused, if the diagnostics are printed already.
 constexpr std::string_view RecipeIsRefused = "the recipe is refused\n";
 
+/// So begins the error of a launch that each of its processes refuses by its own variables.
+constexpr std::string_view AllRefuse = "every process refuses the launch\n";
+
 }  // namespace
 
 /// Do other processes wait for this one?
@@ -77,8 +80,8 @@ static auto CompileRecipe(const RunOptions& options, const std::optional<std::st
   if (!place || place->process == 0) {
     source.PrintDiagnostics();
   }
-  if (plan && place) {
-    RETURN_IF_ERROR(CheckHosts(plan->mesh, *place));
+  if (const Status fits = plan && place ? CheckHosts(plan->mesh, *place) : Success{}; !fits) {
+    return Fail(fits.error().code, "{}{}", AllRefuse, fits.error().message);
   }
   if (!plan && IsAwaited(place) && plan.error().message.empty()) {
     return Fail(plan.error().code, "{}{}", RecipeIsRefused, source.FirstError());
@@ -97,10 +100,15 @@ static auto Launch(const RunOptions& options, RuntimeCall call) -> Error {
 /// In a launch over several processes the others wait for this one. shardc-run tells them that it will not start, and
 /// why. If all of them have this error, process 0 prints it, unless it has printed the diagnostics. Returns only if
 /// shardc-run cannot be started.
-static auto Refuse(const RunOptions& options, const Error& error) -> Error {
+static auto Refuse(const RunOptions& options, Error error) -> Error {
+  const bool all_refuse = error.message.starts_with(AllRefuse);
+  error.message.erase(0, all_refuse ? AllRefuse.size() : 0);
   RuntimeCall call{{"-", fmt::format("--refused={}", static_cast<int>(error.code)), "--refused-why=" + error.message}};
   if (error.message.starts_with(RecipeIsRefused)) {
     call.arguments.emplace_back("--refused-is-told");
+  }
+  if (all_refuse) {
+    call.arguments.emplace_back("--refused-by-all");
   }
   const Error not_started = Launch(options, call);
   return Fail(error.code, "{}\nthe other processes of this launch do not learn of this: {}", error.message,

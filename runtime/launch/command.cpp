@@ -252,6 +252,7 @@ auto RunCommand(int argc, char** argv) -> int {
   app.add_option("--refused", refused, "The recipe has no plan, by this exit code")->group(Hidden);
   app.add_option("--refused-why", refused_why, "Why")->group(Hidden);
   app.add_flag("--refused-is-told", options.refused_is_told, "Process 0 has told it")->group(Hidden);
+  app.add_flag("--refused-by-all", options.refused_by_all, "Every process refuses")->group(Hidden);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

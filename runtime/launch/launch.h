@@ -34,6 +34,8 @@ struct LaunchOptions {
   /// Why there is no plan, in a process whose launch others wait for.
   std::optional<Error> refused;
   bool refused_is_told = false;
+  /// Every process of the launch refuses it, and waits for no other.
+  bool refused_by_all = false;
   TraceRequest trace;
   TuneRequest tune;
   bool graphs = false;

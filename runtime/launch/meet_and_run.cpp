@@ -25,13 +25,13 @@
 
 namespace shardc {
 
-/// Returns the facts that have to be the same in all processes of a launch.
 /// Returns what the processes of a launch have to be asked alike.
 static auto TextOf(const GenerateRequest& asked) -> std::string {
   return fmt::format("{}; {}; {}; {:a}; {}; {}", fmt::join(asked.ids, " "), asked.logits, asked.num_sampled,
                      asked.temperature, asked.seed, asked.are_bytes);
 }
 
+/// Returns the facts that have to be the same in all processes of a launch.
 static auto FactsOf(const Plan& plan, const LaunchOptions& options, const LaunchPlace& place) -> Facts {
   std::string sets;
   for (const std::string& set : plan.overrides) {
@@ -88,8 +88,9 @@ static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
   if (place.num_processes != ranks && place.local_num_processes != 1) {
     return Fail(
         ExitCode::Environment,
-        "{} started {} processes on {}, and the mesh has {}; start one process for each rank, or one for each host",
-        place.launcher, place.num_processes, Counted(place.num_hosts(), "host"), Counted(ranks, "rank"));
+        "{} started {} processes on {}, and the mesh has {}; start one process for each rank, or one for each host{}",
+        place.launcher, place.num_processes, Counted(place.num_hosts(), "host"), Counted(ranks, "rank"),
+        HelpInShell(place));
   }
   return Success{};
 }
@@ -104,8 +105,7 @@ static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& 
   facts.emplace_back("tokens", fingerprint ? *fingerprint : fingerprint.error().message);
   // Last, as it follows from all others.
   facts.emplace_back("hash of the plan", PlanHash(plan));
-  const Status fits = CheckPlace(plan, place);
-  RETURN_IF_ERROR(meeting.Compare(facts, fits && !fingerprint ? Status(fingerprint.error()) : fits));
+  RETURN_IF_ERROR(meeting.Compare(facts, fingerprint ? Status(Success{}) : fingerprint.error()));
   RETURN_IF_ERROR(CheckHostCores(plan.mesh, meeting));
   return place.num_processes == plan.mesh.num_ranks() ? LaunchRank(plan, options, RunRank, meeting)
                                                       : LaunchHost(plan, options, RunRank, meeting);
@@ -142,7 +142,21 @@ static auto MeetWithoutPlan(Meeting& meeting, const Error& why) -> Error {
   return Error{why.code, fmt::format("{}\nalso: {}", why.message, error.message)};
 }
 
+/// Refuses a launch for a reason that each of its processes finds in its own variables: none waits for another, which
+/// may not exist, and process 0 prints the error.
+static auto RefuseAlike(const LaunchPlace& place, const Error& error) -> ExitCode {
+  if (place.process == 0) {
+    std::cerr << "error: " << Printable(error.message) << std::endl;
+  }
+  TellLaunch(place, error);
+  return error.code;
+}
+
 auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const LaunchOptions& options) -> ErrorOr<ExitCode> {
+  const Status fits = plan ? CheckPlace(*plan, place) : Status(Success{});
+  if (!fits || options.refused_by_all) {
+    return RefuseAlike(place, fits ? plan.error() : fits.error());
+  }
   RaiseOpenFileLimit();
   const auto address = OwnAddress(place);
   if (plan && !address) {

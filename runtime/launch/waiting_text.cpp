@@ -55,8 +55,10 @@ static auto MissedOf(const LaunchPlace& place, const std::vector<int64_t>& missi
 auto WaitingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
                  const std::vector<std::string>& host_names, Seconds waited) -> std::string {
   const Missed missed = MissedOf(place, missing, host_names);
-  return fmt::format("waiting for {} of {} hosts ({}): {} {} for {:.0f} s", missed.num_hosts, place.num_hosts(),
-                     missed.hosts, missed.processes, missed.has_not_come, waited.value);
+  const bool is_alone = host_names.empty() && std::ssize(missing) == place.num_processes - 1;
+  return fmt::format("waiting for {} of {} hosts ({}): {} {} for {:.0f} s{}", missed.num_hosts, place.num_hosts(),
+                     missed.hosts, missed.processes, missed.has_not_come, waited.value,
+                     is_alone ? HelpInShell(place) : "");
 }
 
 auto MissingText(const LaunchPlace& place, const std::vector<int64_t>& missing,

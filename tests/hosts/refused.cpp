@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -116,6 +117,37 @@ TEST(Refused, AWorldThatIsNotTheMesh) {
   const Training training({"mesh.dp=4"});
   Job job({.hosts = 1, .processes = 2}, {training.RunCommand()});
   EXPECT_THAT(ExpectRefused(job.Wait(), 6), HasSubstr("started 2 processes on 1 host, and the mesh has 4 ranks"));
+}
+
+/// Runs the first task of `srun -n8 --pty` on this machine; nobody starts the program for the others.
+auto RunInShellOfSlurm(const Training& training, const std::string& tasks) -> Outcome {
+  char name[256] = {};
+  CHECK(gethostname(name, sizeof(name) - 1) == 0, "gethostname");
+  return RunProcess(training.RunCommand(),
+                    {.environment = {"SLURM_JOB_ID=77", "SLURM_STEP_ID=0", "SLURM_NTASKS=8", "SLURM_PROCID=0",
+                                     "SLURM_STEP_NUM_TASKS=8", "SLURM_LOCALID=0", "SLURM_NODEID=0",
+                                     "SLURM_STEP_TASKS_PER_NODE=" + tasks,
+                                     fmt::format("SLURM_STEP_NUM_NODES={}", tasks == "8" ? 1 : 2),
+                                     fmt::format("SLURM_STEP_NODELIST={}{}", name, tasks == "8" ? "" : ",node2"),
+                                     fmt::format("MASTER_PORT={}", FreePort())}});
+}
+
+TEST(Refused, MeshOfAnotherSizeIsNotWaitedFor) {
+  const Training training({"mesh.dp=2"});
+  const Outcome one_host = RunInShellOfSlurm(training, "8");
+  EXPECT_EQ(one_host.status, 6);
+  EXPECT_THAT(one_host.err,
+              HasSubstr("Slurm started 8 processes on 1 host, and the mesh has 2 ranks; start one process "
+                        "for each rank, or one for each host; in a shell of `srun --pty`, unset "
+                        "SLURM_STEP_ID, or start the shell by `srun -n1 --pty`\n"));
+  const Training hosts({"mesh.dp=4", "mesh.hosts=4"});
+  const Outcome two_hosts = RunInShellOfSlurm(hosts, "4(x2)");
+  EXPECT_EQ(two_hosts.status, 6);
+  EXPECT_THAT(two_hosts.err, HasSubstr("mesh.hosts is 4, and Slurm started processes on 2 hosts"));
+  for (const Outcome& outcome : {one_host, two_hosts}) {
+    EXPECT_LT(outcome.waited.value, 10 + LoadAllowance);
+    EXPECT_THAT(outcome.err, testing::Not(HasSubstr("waiting for")));
+  }
 }
 
 TEST(Refused, AMeshThatIsTooSmallForTheHosts) {

@@ -21,6 +21,14 @@ TEST(MissingProcesses, HaveNotComeBeforeAllHaveMet) {
   EXPECT_EQ(MissingText(FourOnTwoHosts(), {3}, {}, {600}), "process 3 of 4 (host 1) has not come within 600 s");
 }
 
+TEST(MissingProcesses, ShellOfSlurmHasHelp) {
+  LaunchPlace place = FourOnTwoHosts();
+  place.launcher = "Slurm";
+  const auto help = testing::HasSubstr("have not come for 6 s; in a shell of `srun --pty`, unset SLURM_STEP_ID");
+  EXPECT_THAT(WaitingText(place, {1, 2, 3}, {}, {6}), help);
+  EXPECT_THAT(WaitingText(place, {2, 3}, {}, {6}), testing::Not(help));
+}
+
 TEST(MissingProcesses, HaveNotAnsweredAfterwards) {
   const std::vector<std::string> hosts{"node0", "node0", "node1", "node1"};
   EXPECT_EQ(WaitingText(FourOnTwoHosts(), {1, 2}, hosts, {6}),
