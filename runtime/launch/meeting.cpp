@@ -36,6 +36,16 @@ static auto WarnOfLoopback(const LaunchPlace& place, const std::string& own_addr
   }
 }
 
+/// Warns of a store that listens on every interface: whoever reaches it can end the launch.
+static auto WarnOfAnyAddress(const LaunchPlace& place) -> void {
+  if (place.process == 0 && IsAnyAddress(place.master_host)) {
+    RunLog().Print(fmt::format(
+        "warning: MASTER_ADDR={} opens the store of the launch on all interfaces of this host, and whoever reaches it "
+        "can end the launch; set MASTER_ADDR=127.0.0.1\n",
+        place.master_host));
+  }
+}
+
 /// Returns why hosts may not find each other by the address of process 0; empty if the address is usable.
 static auto WhyAddressMisleads(const LaunchPlace& place) -> std::string {
   return place.num_hosts() > 1 && IsLoopback(place.master_host)
@@ -100,6 +110,7 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
     }
     meeting.network_.own_address = *own;
   }
+  WarnOfAnyAddress(place);
   WarnOfLoopback(place, meeting.network_.own_address);
   seat.address = meeting.network_.store;
   seat.while_waiting.tell = [place, names = meeting.host_names_](JobStore& store, const std::string& key,

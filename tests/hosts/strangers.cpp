@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <random>
 #include <thread>
 #include <utility>
@@ -40,11 +41,11 @@ class Socket {
   int number_ = -1;
 };
 
-auto Loopback(uint16_t port) -> sockaddr_in {
+auto Loopback(uint16_t port, uint32_t host = INADDR_LOOPBACK) -> sockaddr_in {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(host);
   return address;
 }
 
@@ -57,14 +58,16 @@ auto RandomBytes(size_t size) -> std::string {
   return bytes;
 }
 
-auto StartProcesses(const Training& training, uint16_t port) -> std::vector<std::unique_ptr<Process>> {
+auto StartProcesses(const Training& training, uint16_t port, bool on_one_host = false,
+                    const std::string& address = "127.0.0.1") -> std::vector<std::unique_ptr<Process>> {
   std::vector<std::unique_ptr<Process>> processes;
   for (const char* rank : {"0", "1"}) {
     processes.push_back(std::make_unique<Process>(
         training.RunCommand(),
-        ProcessOptions{.environment = {"MASTER_ADDR=127.0.0.1", fmt::format("MASTER_PORT={}", port),
-                                       fmt::format("RANK={}", rank), "WORLD_SIZE=2", "LOCAL_RANK=0",
-                                       "LOCAL_WORLD_SIZE=1"}}));
+        ProcessOptions{.environment = {"MASTER_ADDR=" + address, fmt::format("MASTER_PORT={}", port),
+                                       fmt::format("RANK={}", rank), "WORLD_SIZE=2",
+                                       fmt::format("LOCAL_RANK={}", on_one_host ? rank : "0"),
+                                       fmt::format("LOCAL_WORLD_SIZE={}", on_one_host ? 2 : 1)}}));
   }
   return processes;
 }
@@ -192,6 +195,34 @@ TEST(Strangers, AtTheStoreChangeNothing) {
   }
   EXPECT_GT(intruder.End(), 100);
   ExpectSameSteps(ReadMetrics(training / "alone"), ReadMetrics(training / "run"));
+}
+
+/// Returns true if something listens at this port of the host 127.0.0.`last`, each of which is this machine.
+auto IsListening(uint16_t port, uint32_t last) -> bool {
+  const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
+  const sockaddr_in address = Loopback(port, 0x7F000000U + last);
+  return connect(socket.number(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+TEST(Strangers, StoreListensAtOneAddress) {
+  const Training training({"mesh.dp=2", "train.steps=100000", "train.eval_every=0"});
+  const std::string warning = "opens the store of the launch on all interfaces of this host";
+  for (const bool is_any : {false, true}) {
+    const uint16_t port = FreePort();
+    const auto processes = StartProcesses(training, port, true, is_any ? "0.0.0.0" : "127.0.0.1");
+    ASSERT_TRUE(processes[0]->Await([&] { return processes[0]->err().find("\nstep 10/") != std::string::npos; }))
+        << processes[0]->err();
+    EXPECT_TRUE(IsListening(port, 1));
+    EXPECT_EQ(IsListening(port, 2), is_any);
+    EXPECT_EQ(processes[0]->err().find(warning) != std::string::npos, is_any);
+    for (const auto& process : processes) {
+      process->Kill(SIGTERM);
+    }
+    for (const auto& process : processes) {
+      EXPECT_EQ(process->Wait().status, 75);
+    }
+    EXPECT_EQ(processes[1]->err().find(warning), std::string::npos);
+  }
 }
 
 }  // namespace
