@@ -102,7 +102,13 @@ auto AtomicFile::Create(const std::string& path) -> ErrorOr<AtomicFile> {
   }
   // Others may write to the same folder.
   const std::string name = target.filename();
-  return CreateAs(*std::move(directory), name, fmt::format("{}.{}.tmp", name, getpid()));
+  const std::string temporary = fmt::format("{}.{}.tmp", name, getpid());
+  // A file without a name, where the file system has such files: it goes with this process, however that ends.
+  const int unnamed = PosixFs().Open(directory->get(), ".", O_TMPFILE | O_WRONLY, 0666);
+  if (unnamed >= 0) {
+    return AtomicFile(*std::move(directory), name, temporary, Descriptor(PosixFs(), unnamed, target));
+  }
+  return CreateAs(*std::move(directory), name, temporary);
 }
 
 auto AtomicFile::CreateAt(const Descriptor& directory, const std::string& name) -> ErrorOr<AtomicFile> {
@@ -142,11 +148,26 @@ auto AtomicFile::Overwrite(int64_t offset, std::string_view bytes) -> Status {
   return WriteAll(file_, bytes.data(), static_cast<int64_t>(bytes.size()), offset);
 }
 
+/// Gives a file that has no name this one; a file that has one keeps it.
+static auto GiveName(const Descriptor& file, const Descriptor& directory, const std::string& name) -> Status {
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0 || status.st_nlink > 0) {
+    return Success{};
+  }
+  // A process that had this number, and was killed just here, may have left one.
+  static_cast<void>(directory.fs().Unlink(directory.get(), name.c_str(), false));
+  const std::string own = fmt::format("/proc/self/fd/{}", file.get());
+  return linkat(AT_FDCWD, own.c_str(), directory.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0
+             ? Status(Success{})
+             : SystemError("create", name);
+}
+
 auto AtomicFile::Commit() -> Status {
   if (!directory_.is_open()) {
     return file_.Close();
   }
   RETURN_IF_ERROR(file_.Fsync());
+  RETURN_IF_ERROR(GiveName(file_, directory_, temporary_));
   RETURN_IF_ERROR(file_.Close());
   RETURN_IF_ERROR(RenameAt(directory_, temporary_, name_));
   temporary_.clear();

@@ -1,11 +1,14 @@
 // Where results go: never over what is read, and never nowhere without a word.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "tests/cli/program.h"
@@ -154,6 +157,33 @@ TEST(Outputs, LieOutsideOfRuns) {
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "run/trace.json"));
   EXPECT_EQ(RunProgram(Shardc(), with_small({"plan"}, {"-o", folder / "sound.plan"})).exit_code, 0);
+}
+
+TEST(Outputs, KilledCommandLeavesNothing) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "text";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  Process tokenize({Shardc(), "tokenize", "--bytes", pipe, "-o", folder / "tokens.bin"});
+  {
+    // More than one block, of which the command has written the first when it waits for the rest.
+    std::ofstream text(pipe);
+    text << std::string(3 << 20, 'x') << std::flush;
+  }
+  const auto names = [&] {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+      found.insert(entry.path().filename());
+    }
+    return found;
+  };
+  EXPECT_EQ(tokenize.Wait().status, 0);
+  EXPECT_EQ(names(), (std::set<std::string>{"text", "tokens.bin"}));
+  Process killed({Shardc(), "tokenize", "--bytes", pipe, "-o", folder / "other.bin"});
+  std::ofstream text(pipe);
+  text << std::string(3 << 20, 'x') << std::flush;
+  killed.Kill(SIGKILL);
+  EXPECT_EQ(killed.Wait().status, 128 + SIGKILL);
+  EXPECT_EQ(names(), (std::set<std::string>{"text", "tokens.bin"}));
 }
 
 TEST(Outputs, ToAClosedStdoutAreErrors) {
