@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compiler/base/check.h"
+#include "compiler/base/long_words.h"
 
 namespace shardc {
 
@@ -23,6 +24,11 @@ auto RowOf(DiagnosticKind kind) -> const DiagnosticRow& {
 auto Diagnostics::Add(Diagnostic diagnostic) -> void {
   if (strict_) {
     diagnostic.severity = Severity::Error;
+  }
+  diagnostic.text = CutLongWords(diagnostic.text);
+  diagnostic.help = CutLongWords(diagnostic.help);
+  for (DiagnosticNote& note : diagnostic.notes) {
+    note.text = CutLongWords(note.text);
   }
   num_errors_ += diagnostic.severity == Severity::Error ? 1 : 0;
   all_.push_back(std::move(diagnostic));

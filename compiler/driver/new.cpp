@@ -165,6 +165,7 @@ static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
                 "`start.first`",
                 options.from, contents->manifest.run_id);
   }
+  RETURN_IF_ERROR(CheckWorkingDirectory());
   ModelValues values;
   for (const auto& [key, value] : contents->manifest.recipe) {
     values[key.substr(key.find('.') + 1)] = value;

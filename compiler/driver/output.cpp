@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "compiler/base/long_words.h"
 #include "compiler/base/printable.h"
 
 namespace shardc {
@@ -51,7 +52,7 @@ auto WriteResult(std::string_view text) -> Status {
 
 auto ReportError(const Error& error) -> ExitCode {
   if (!error.message.empty()) {
-    fmt::print(stderr, "error: {}\n", Printable(error.message));
+    fmt::print(stderr, "error: {}\n", Printable(CutLongWords(error.message)));
   }
   return error.code;
 }

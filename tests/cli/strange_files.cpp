@@ -45,6 +45,7 @@ TEST(WorkingDirectory, MayBeGone) {
   const std::string plan = folder / "sound.plan";
   ASSERT_EQ(RunProgram(Shardc(), {"plan", sound, "-o", plan}).exit_code, 0);
   const std::string gone = folder / "gone";
+  const std::string model = std::string(SHARDC_SOURCE_DIR) + "/tests/support/published";
   const auto run_there = [&](const std::vector<std::string>& command) {
     std::filesystem::create_directory(gone);
     return RunProcess(command, {.folder = gone, .before_exec = [&] { std::filesystem::remove(gone); }});
@@ -54,6 +55,7 @@ TEST(WorkingDirectory, MayBeGone) {
                                                   {Shardc(), "run", sound},
                                                   {Shardc(), "run", plan},
                                                   {Shardc(), "run", sound, "--trace", "trace.json"},
+                                                  {Shardc(), "new", folder / "new.toml", "--from", model},
                                                   {Shardc(), "doctor"}}) {
     const Outcome outcome = run_there(command);
     EXPECT_EQ(outcome.status, 6) << command[1];
@@ -113,6 +115,28 @@ auto OnATerminal(const std::vector<std::string>& command) -> std::string {
   close(terminal);
   std::erase(text, '\r');
   return text;
+}
+
+TEST(StrangeNames, LongOnesAreCut) {
+  const TemporaryFolder folder;
+  const std::string name(60'000, 'x');
+  const std::string recipe = WriteIn(folder, "long.toml", SoundRecipe() + name + " = 1\n[" + name + "]\n");
+  const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"check", recipe},
+                                                  {"check", sound, "--set", "model." + name + "=1"},
+                                                  {"check", sound, "--set", "model.family=" + name},
+                                                  {"check", sound, "--set", "start.run_id=" + name},
+                                                  {"check", name},
+                                                  {"check", "--" + name},
+                                                  {"plan", sound, "-o", folder / name},
+                                                  {name},
+                                                  {"help", name},
+                                                  {"export", name, "-o", folder / "model"}}) {
+    const Finished finished = RunProgram(Shardc(), command);
+    EXPECT_NE(finished.exit_code, 0) << command[0];
+    EXPECT_LT(finished.err.size(), 4000U) << command[0];
+    EXPECT_THAT(finished.err, HasSubstr("xxx...xxx")) << command[0];
+  }
 }
 
 TEST(StrangeNames, AMessageIsSpelledOutOnATerminalAndInAFile) {
