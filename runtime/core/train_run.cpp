@@ -211,6 +211,13 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
         // A signal may have come to another host, where this rank does not see it.
         progress_->Note(fmt::format("step {}: stopped {}", CompletedSteps(),
                                     time_is_near_ ? "before the time of this launch is over" : "as asked"));
+        if (time_is_near_ && CompletedSteps() == *begun + 1) {
+          const Seconds start{Time().elapsed_s - training.Elapsed().value};
+          progress_->Note(
+              fmt::format("note: the start took {} of that time, and left enough for one step: launch after "
+                          "launch will take one; set train.max_minutes, or ask for a longer job",
+                          FormatDuration(start.value)));
+        }
       }
       return ExitCode::Preempted;
     }

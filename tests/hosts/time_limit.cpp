@@ -37,5 +37,15 @@ TEST(TimeLimit, ALaunchSavesBeforeItAndTheNextContinues) {
   EXPECT_THAT(next.err, HasSubstr("resumed from"));
 }
 
+TEST(TimeLimit, OneStepPerLaunchIsTold) {
+  const Training training({"mesh.dp=2", "train.eval_every=0"});
+  const std::string note = "and left enough for one step: launch after launch will take one; set train.max_minutes";
+  const Outcome one = training.Run("run", {"train.max_minutes=0.001"});
+  EXPECT_EQ(one.status, 75) << one.err;
+  EXPECT_THAT(one.err, HasSubstr("step 1: stopped before the time of this launch is over\nnote: the start took "));
+  EXPECT_THAT(one.err, HasSubstr(note));
+  EXPECT_THAT(training.Run().err, testing::Not(HasSubstr(note)));
+}
+
 }  // namespace
 }  // namespace shardc
