@@ -60,10 +60,15 @@ static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
 
 static auto SeedUseOf(const Plan& plan) -> SeedUse {
   SeedUse use;
-  for (const Parameter& parameter : plan.parameters) {
+  const std::vector<bool> reads = ReadsSeed(plan);
+  for (const ParameterId id : plan.parameters.ids()) {
+    const Parameter& parameter = plan.parameters[id];
     const bool is_loaded = LoadedTensorOf(parameter).has_value();
-    (is_loaded ? use.num_loaded : use.num_generated) += 1;
-    (is_loaded ? use.loaded_elements : use.generated_elements) += parameter.num_elements();
+    const bool is_read = reads[static_cast<size_t>(id.index)];
+    (is_loaded ? use.num_loaded : is_read ? use.num_read : use.num_generated) += 1;
+    (is_loaded ? use.loaded_elements
+     : is_read ? use.read_elements
+               : use.generated_elements) += parameter.num_elements();
   }
   return use;
 }

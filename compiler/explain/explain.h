@@ -37,10 +37,13 @@ struct InitUse {
   std::string first_parameter;
 };
 
-/// Parameters that a first start loads from the plan's seed, and those that it generates.
+/// Parameters that a first start loads from the plan's seed, those that rules make of what they read there, and those
+/// that it generates.
 struct SeedUse {
   int64_t num_loaded = 0;
   int64_t loaded_elements = 0;
+  int64_t num_read = 0;
+  int64_t read_elements = 0;
   int64_t num_generated = 0;
   int64_t generated_elements = 0;
 };

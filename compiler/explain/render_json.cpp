@@ -246,6 +246,7 @@ auto RenderReportJson(const Report& report) -> std::string {
         {"step", plan.seed.step},
         {"manifest", plan.seed.manifest},
         {"loaded", {{"parameters", report.seed.num_loaded}, {"elements", report.seed.loaded_elements}}},
+        {"read", {{"parameters", report.seed.num_read}, {"elements", report.seed.read_elements}}},
         {"generated", {{"parameters", report.seed.num_generated}, {"elements", report.seed.generated_elements}}}};
   }
   for (const SourceShare& source : report.mixture.sources) {

@@ -232,9 +232,13 @@ auto StartText(const Report& report) -> std::string {
     return "";
   }
   const SeedUse& use = report.seed;
-  return Wrapped(fmt::format("start       seed {}, {}: {} ({}) loaded{}, {} ({}) generated", seed.path, ToText(seed),
+  const std::string read = use.num_read == 0
+                               ? ""
+                               : fmt::format(", {} ({}) read by rules", Counted(use.num_read, "parameter"),
+                                             Counted(use.read_elements, "element"));
+  return Wrapped(fmt::format("start       seed {}, {}: {} ({}) loaded{}{}, {} ({}) generated", seed.path, ToText(seed),
                              Counted(use.num_loaded, "parameter"), Counted(use.loaded_elements, "element"),
-                             ConversionsOf(*report.plan), Counted(use.num_generated, "parameter"),
+                             ConversionsOf(*report.plan), read, Counted(use.num_generated, "parameter"),
                              Counted(use.generated_elements, "element")),
                  12);
 }

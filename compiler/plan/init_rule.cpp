@@ -71,6 +71,19 @@ auto ConversionsOf(const Plan& plan) -> std::string {
   return text.empty() ? text : text + ")";
 }
 
+auto ReadsSeed(const Plan& plan) -> std::vector<bool> {
+  std::vector<bool> reads;
+  InitSources sources(plan);
+  const FindElementSource find = [&](std::string_view name) { return sources.Find(name); };
+  for (const Parameter& parameter : plan.parameters) {
+    const bool may_read = plan.seed.is_set() && !LoadedTensorOf(parameter);
+    const auto program = may_read ? MakeElementProgram(*sources.Find(parameter.name), find, sources.FindLoaded())
+                                  : ExprResult<ElementProgram>();
+    reads.push_back(!program.value.loads.empty());
+  }
+  return reads;
+}
+
 auto InitSources::FindLoaded() -> FindLoadedShape {
   if (!plan_.seed.is_set()) {
     return {};

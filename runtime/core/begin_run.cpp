@@ -85,8 +85,12 @@ auto RankRunner::StartFirst() -> Status {
             .digest = seed.manifest};
   const auto loaded = std::count_if(plan_.parameters.begin(), plan_.parameters.end(),
                                     [](const Parameter& parameter) { return LoadedTensorOf(parameter).has_value(); });
-  Say(fmt::format("run {}: started from seed {} ({}), {} parameters loaded{}, {} generated ({})\n", plan_.run.run_id,
-                  seed.path, ToText(seed), loaded, ConversionsOf(plan_), plan_.parameters.size() - loaded, why));
+  const std::vector<bool> reads = ReadsSeed(plan_);
+  const auto read = std::count(reads.begin(), reads.end(), true);
+  Say(fmt::format("run {}: started from seed {} ({}), {} parameters loaded{}{}, {} generated ({})\n", plan_.run.run_id,
+                  seed.path, ToText(seed), loaded, ConversionsOf(plan_),
+                  read == 0 ? "" : fmt::format(", {} read by rules", read), plan_.parameters.size() - loaded - read,
+                  why));
   return Success{};
 }
 
@@ -181,10 +185,11 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     const Seconds loading =
         std::accumulate(drawn_.begin(), drawn_.end(), Seconds{},
                         [](Seconds sum, const Drawn& of_parameter) { return sum + of_parameter.load_time; });
-    Say(fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}{}, {} elements drawn\n", bind_seconds_,
+    Say(fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}{}, {} elements drawn{}\n", bind_seconds_,
                     watch.Elapsed().value, *newest ? "load" : "initialise",
                     loading == Seconds{} ? "" : fmt::format(", of which {:.2f} s to load kernels", loading.value),
-                    drawn->elements));
+                    drawn->elements,
+                    drawn->read_elements == 0 ? "" : fmt::format(", {} read by rules", drawn->read_elements)));
   }
   // What texts of the plan, files and rules took.
   GiveBackFreedMemory();

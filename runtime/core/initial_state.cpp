@@ -31,9 +31,11 @@ auto SumOverRanks(RankControl& control, std::vector<double>& numbers) -> Status 
 
 auto SumDrawn(RankControl& control, const Plan& plan, const IdVector<ParameterId, Drawn>& mine) -> ErrorOr<DrawnByAll> {
   // Counts stay far below 2^53.
-  std::vector<double> numbers(static_cast<size_t>(plan.parameters.size()) * 3 + 1, 0.0);
-  for (const Drawn& drawn : mine) {
-    numbers.back() += static_cast<double>(drawn.count);
+  const size_t all_begin = static_cast<size_t>(plan.parameters.size()) * 3;
+  std::vector<double> numbers(all_begin + 2, 0.0);
+  const std::vector<bool> reads = ReadsSeed(plan);
+  for (const ParameterId id : plan.parameters.ids()) {
+    numbers[all_begin + (reads[static_cast<size_t>(id.index)] ? 1 : 0)] += static_cast<double>(mine[id].count);
   }
   for (const SubVector& sub_vector : plan.sub_vectors) {
     if (IsCopy(plan, sub_vector, control.rank())) {
@@ -49,10 +51,11 @@ auto SumDrawn(RankControl& control, const Plan& plan, const IdVector<ParameterId
   }
   RETURN_IF_ERROR(SumOverRanks(control, numbers));
   DrawnByAll all;
-  for (size_t i = 0; i + 1 < numbers.size(); i += 3) {
+  for (size_t i = 0; i < all_begin; i += 3) {
     all.parameters.Add({.count = static_cast<int64_t>(numbers[i]), .sum = numbers[i + 1], .squares = numbers[i + 2]});
   }
-  all.elements = static_cast<int64_t>(numbers.back());
+  all.elements = static_cast<int64_t>(numbers[all_begin]);
+  all.read_elements = static_cast<int64_t>(numbers[all_begin + 1]);
   return all;
 }
 

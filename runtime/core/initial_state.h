@@ -12,8 +12,9 @@ namespace shardc {
 /// first one count.
 struct DrawnByAll {
   IdVector<ParameterId, Drawn> parameters;
-  /// With those of all.
+  /// Elements of all ranks, by rules that read nothing of a seed, and by rules that do.
   int64_t elements = 0;
+  int64_t read_elements = 0;
 };
 
 /// Sums what the ranks drew, in rank order: the bits are the same on all ranks, and again on the same mesh. Collective

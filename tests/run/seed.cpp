@@ -86,6 +86,22 @@ TEST_F(SeedRun, CountsAndRecordsWhatIsGenerated) {
       testing::ContainsRegex("lm_head\\.weight +\\[300, 32\\] +normal\\(0, 0\\.17[0-9]*\\) +0 +0\\.17[0-9]+ +-?[0-9]"));
 }
 
+TEST_F(SeedRun, RulesThatReadItAreCounted) {
+  // Of the rows of one, a part is read and the rest drawn; the other copies it.
+  const Sets sets = Second(
+      {"train.steps=1", "model.vocab=300",
+       "init.rule=[{match = \"model.embed*\", value = \"if index(0) < 256 then seed('model.embed_tokens.weight', "
+       "index(0), index(1)) else normal(0, 1)\"}, {match = \"lm_head.weight\", value = "
+       "\"copy('model.embed_tokens.weight')\"}, {match = \"*\", value = 1}]"},
+      R"(, missing = ["lm_head.weight", "model.embed*", "model.norm.weight"], unused = ["*head*", "*embed*", "model.norm*"])");
+  const Outcome second = training_.Run("second", sets);
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_THAT(second.err, HasSubstr(fmt::format("{} parameters loaded, 2 read by rules, 1 generated (no checkpoint",
+                                                training_.Compile(sets).parameters.size() - 3)));
+  EXPECT_THAT(second.err,
+              HasSubstr(fmt::format(" s to initialise, 32 elements drawn, {} read by rules\n", 2 * 300 * 32)));
+}
+
 TEST_F(SeedRun, ARestartNeedsNoSeed) {
   ASSERT_EQ(RunSecond("whole", {"train.steps=6", "train.eval_every=3"}).status, 0);
   ASSERT_EQ(RunSecond("second", {"train.steps=3", "train.eval_every=3"}).status, 0);
