@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "compiler/base/glob.h"
 #include "compiler/passes/nearest_names.h"
-#include "compiler/recipe/glob.h"
 
 namespace shardc {
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "compiler/recipe/glob.h"
+#include "compiler/base/glob.h"
 #include "tests/parity/compare.h"
 #include "tests/parity/training_run.h"
 

@@ -1,6 +1,6 @@
 // Patterns over parameter names.
 
-#include "compiler/recipe/glob.h"
+#include "compiler/base/glob.h"
 
 #include <gtest/gtest.h>
 

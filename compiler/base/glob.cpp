@@ -1,7 +1,7 @@
 // Greedy matching with one point of return, the last star: whatever an earlier star took cannot help once a later star
 // has been reached, so nothing else needs to be tried again.
 
-#include "compiler/recipe/glob.h"
+#include "compiler/base/glob.h"
 
 namespace shardc {
 
