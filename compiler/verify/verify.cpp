@@ -169,7 +169,8 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
                                            {VerifyEvents},
                                            {VerifyOrder},
                                            {VerifyBackward, true},
-                                           {VerifyRecipe}};
+                                           {VerifyRecipe},
+                                           {VerifyRecipeRules}};
   Findings findings(plan);
   // The parts of ops are asked for once their operands are known to be sound.
   std::optional<PlanInParts> in_parts;
