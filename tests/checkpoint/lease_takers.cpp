@@ -104,6 +104,57 @@ TEST(Lease, OfSomeTakersOneWins) { ExpectOneWinnerInEachOf(20); }
 
 TEST(Lease, OfManyTakersOneWins) { ExpectOneWinnerInEachOf(IsSanitized ? 100 : 1000 / Stride(10)); }
 
+/// Puts another lease in the place of the one that a taker renames, just before it does.
+class SwappingFs final : public ForwardingFs {
+ public:
+  SwappingFs(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {}
+
+  auto Rename(int directory, const char* from, const char* to) -> int override {
+    if (std::string_view(from) == "lease.json" && !std::exchange(has_swapped_, true)) {
+      WriteText(path_, text_);
+    }
+    return ForwardingFs::Rename(directory, from, to);
+  }
+  auto has_swapped() const -> bool { return has_swapped_; }
+
+ private:
+  std::string path_;
+  std::string text_;
+  bool has_swapped_ = false;
+};
+
+TEST(Lease, TakerPutsBackLeaseOfAnother) {
+  const TemporaryFolder folder;
+  LeaseRecord dead = NewLeaseRecord("dead");
+  dead.process.start -= 1;
+  WriteText(folder / "lease.json", ToText(dead));
+  // That of this process, which lives.
+  const std::string living = ToText(NewLeaseRecord("living"));
+  SwappingFs fs(folder / "lease.json", living);
+  LeaseOptions options = Quick();
+  options.fs = &fs;
+  const auto lease = Lease::Acquire(folder.path(), "taker", options);
+  EXPECT_TRUE(fs.has_swapped());
+  ASSERT_FALSE(lease.ok());
+  EXPECT_THAT(lease.error().message, HasSubstr("is in use by run living"));
+  EXPECT_EQ(ReadText(folder / "lease.json"), living);
+}
+
+TEST(Lease, IsNotReleasedUnderTaker) {
+  const TemporaryFolder folder;
+  std::string text;
+  {
+    LeaseOptions options = Quick();
+    options.beat = Seconds{3600};
+    const auto lease = Lease::Acquire(folder.path(), "owner", options);
+    ASSERT_TRUE(lease.ok()) << lease.error().message;
+    text = ReadText(folder / "lease.json");
+    WriteText(folder / ("lease.json.claim-" + (*lease)->token()), ToText(NewLeaseRecord("taker")));
+  }
+  // The taker, which has looked at it, moves it away itself.
+  EXPECT_EQ(ReadText(folder / "lease.json"), text);
+}
+
 /// Each file-system call of a start and of a takeover fails in turn: an error or a lease, and nobody is kept out after.
 TEST(Lease, AFailedCallKeepsNobodyOut) {
   LeaseOptions options = Quick();
