@@ -21,7 +21,7 @@ namespace shardc {
 
 namespace {
 
-/// What the rows below look at.
+/// Plan, files and rates that the rows below look at.
 struct PlanAndFiles {
   const Plan& plan;
   const std::vector<SourceFacts>& facts;
@@ -88,7 +88,7 @@ static auto LongWarmup(const PlanAndFiles& subject) -> Lines {
                   subject.plan.run.steps, rates.front(), rates.back())};
 }
 
-/// Files that are read twice, within one list or by two of them.
+/// Finds files that are read twice, within one list or by two of them.
 static auto FileTwice(const PlanAndFiles& subject) -> Lines {
   const DataSource& data = subject.plan.data;
   std::map<std::string, std::string> readers;
@@ -127,7 +127,7 @@ static auto WiderIds(const PlanAndFiles& subject) -> Lines {
   return lines;
 }
 
-/// True if a run takes ten minutes at least, on whatever it runs, or so many steps that it may.
+/// Returns true if a run takes ten minutes at least, on whatever it runs, or so many steps that it may.
 static auto IsLong(const Plan& plan) -> bool {
   constexpr int64_t ManySteps = 1000;
   constexpr double Minutes10 = 600;
