@@ -25,12 +25,12 @@ VERBS = set("""
     Distribute Divide Do Document Double Draw Drop Dump Duplicate Emit Empty Enable Encode End Enforce Ensure Enter
     Estimate Evaluate Exchange Exclude Execute Exercise Expect Explain Export Expose Extend Extract Fail Fetch Fill
     Filter Find Finish Fit Fix Flatten Flush Fold Follow Forbid Forget Format Forward Free Freeze Fuse Gather Generate
-    Get Give Go Grow Guard Handle Hide Hoist Hold Identify Ignore Implement Import Improve Include Increase Infer Inline
+    Get Give Go Grow Guard Hand Handle Hide Hoist Hold Identify Ignore Implement Import Improve Include Increase Infer Inline
     Insert Inspect Install Instantiate Instrument Introduce Invert Isolate Join Judge Keep Kill Label Launch Leave
     Lengthen Let Lift Limit Link List Listen Load Lock Log Look Loosen Lower Maintain Make Map Mark Match Measure
     Mention Merge Mirror Mock Model Move Name Narrow Need Note Notice Number Offer Omit Open Optimise Optimize Order
     Overlap Overwrite Pack Pad Parallelise Parse Partition Pass Paste Perform Pin Place Plan Plot Point Poll Port Prefer
-    Prefetch Prepare Preserve Prevent Print Probe Process Profile Promise Protect Prove Provide Prune Publish Pull Push
+    Prefetch Prepare Preserve Prevent Print Probe Process Profile Promise Propose Protect Prove Provide Prune Publish Pull Push
     Put Query Quote Raise Randomise Read Realign Rebuild Recognise Recognize Recompute Record Recover Redirect Reduce
     Refactor Refer Refresh Refuse Register Reject Release Reload Rely Remember Remove Rename Reorder Repair Repeat
     Rephrase Replace Reply Report Represent Require Rerun Reserve Reset Reshape Resolve Respect Restart Restore Restrict

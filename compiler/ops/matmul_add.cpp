@@ -1,5 +1,5 @@
-// matmul_add. The product, into the bytes of the sum, keeps to the constraints of a matmul. C1: x and out are of one type
-// and of one shape.
+// matmul_add. The product, into the bytes of the sum, keeps to the constraints of a matmul. C1: x and out are of one
+// type and of one shape.
 #include "compiler/ops/cpu/gemm_cut.h"
 #include "compiler/ops/op_support.h"
 #include "compiler/ops/parts.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/base/glob.h"
 #include "compiler/mesh/mesh.h"
-#include "compiler/recipe/glob.h"
 
 namespace shardc {
 

@@ -23,8 +23,8 @@ struct LoadedParts {
 /// Returns the rows of HF_MADE of the model that a seed holds; none if a run wrote the seed.
 auto MadeRowsOf(const Manifest& seed) -> std::vector<published::MadeRow>;
 
-/// Returns the parts that parameters are, of whole tensors or by the rows of a class. CHECKs that the rows use each element
-/// of a tensor once.
+/// Returns the parts that parameters are, of whole tensors or by the rows of a class. CHECKs that the rows use each
+/// element of a tensor once.
 auto PartsOf(const ParameterSpecs& specs, const ModelSizes& sizes, std::span<const published::MadeRow> made)
     -> LoadedParts;
 

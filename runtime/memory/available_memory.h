@@ -14,7 +14,7 @@ struct AvailableMemory {
   Bytes bytes;
   /// What sets the limit: "available on this host", "left in control group /job".
   std::string limit;
-  /// The same for all processes of one machine that the limit is for together, and for no others.
+  /// Name of the limit, equal for all processes of one machine that the limit is for together, and for no others.
   std::string pool;
 };
 

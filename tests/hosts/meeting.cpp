@@ -69,8 +69,9 @@ TEST(Meeting, StoppedProcessIsNamed) {
     MeetingJob job(2, 1);
     Process& stopped = job.Start(command, victim);
     // The store is its child. Process 1 holds signals back before it looks for the store.
-    ASSERT_TRUE(stopped.Await([&] { return victim == 0 ? StoreOf(stopped).has_value() : HoldsBackSigterm(stopped.pid()); }))
-        << stopped.err();
+    ASSERT_TRUE(stopped.Await([&] {
+      return victim == 0 ? StoreOf(stopped).has_value() : HoldsBackSigterm(stopped.pid());
+    })) << stopped.err();
     stopped.Kill(SIGSTOP);
     const Outcome other = job.Start(command, 1 - victim).Wait(LongestEnd);
     EXPECT_EQ(other.status, 6) << other.err;
