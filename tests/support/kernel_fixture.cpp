@@ -121,22 +121,22 @@ struct Both {
   auto end() const -> std::byte* { return on_device + bytes; }
 };
 
-auto BytesOf(const std::vector<Both>& stretch) -> int64_t { return stretch.back().end() - stretch.front().on_device; }
+auto BytesOf(const std::vector<Both>& span) -> int64_t { return span.back().end() - span.front().on_device; }
 
 }  // namespace
 
-/// Calls copy(stretch) for all bytes that both have, several buffers at a time: those that lie one after another on the
+/// Calls copy(span) for all bytes that both have, several buffers at a time: those that lie one after another on the
 /// device, which a single copy reaches with what is between them. A GPU takes as long for a few bytes as for many.
 template <class Copy>
 auto KernelFixture::ForCopies(const Copy& copy) -> Status {
   constexpr int64_t MostBetween = 256;
-  std::vector<Both> stretch;
+  std::vector<Both> span;
   const auto add = [&](const Both& both) -> Status {
-    if (!stretch.empty() && both.on_device - stretch.back().end() > MostBetween) {
-      RETURN_IF_ERROR(copy(std::as_const(stretch)));
-      stretch.clear();
+    if (!span.empty() && both.on_device - span.back().end() > MostBetween) {
+      RETURN_IF_ERROR(copy(std::as_const(span)));
+      span.clear();
     }
-    stretch.push_back(both);
+    span.push_back(both);
     return Success{};
   };
   for (Memory& memory : memories_) {
@@ -148,29 +148,29 @@ auto KernelFixture::ForCopies(const Copy& copy) -> Status {
       RETURN_IF_ERROR(add({base + before + memory.bytes_of_device, memory.bytes.data() + before, after}));
     }
   }
-  return stretch.empty() ? Status(Success{}) : copy(std::as_const(stretch));
+  return span.empty() ? Status(Success{}) : copy(std::as_const(span));
 }
 
 auto KernelFixture::CopyToDevice() -> Status {
   Queue& queue = device_->queue(Stream::Compute);
-  return ForCopies([&](const std::vector<Both>& stretch) -> Status {
-    std::byte* const first = stretch.front().on_device;
-    std::byte* const copied = queue.BeginWrite(first, BytesOf(stretch), copy_);
-    for (const Both& both : stretch) {
+  return ForCopies([&](const std::vector<Both>& span) -> Status {
+    std::byte* const first = span.front().on_device;
+    std::byte* const copied = queue.BeginWrite(first, BytesOf(span), copy_);
+    for (const Both& both : span) {
       std::memcpy(copied + (both.on_device - first), both.here, static_cast<size_t>(both.bytes));
     }
-    return queue.EndWrite(first, BytesOf(stretch), copy_);
+    return queue.EndWrite(first, BytesOf(span), copy_);
   });
 }
 
 auto KernelFixture::CopyFromDevice() -> Status {
-  return ForCopies([&](const std::vector<Both>& stretch) -> Status {
-    const std::byte* const first = stretch.front().on_device;
-    const auto read = device_->Read(first, BytesOf(stretch), copy_);
+  return ForCopies([&](const std::vector<Both>& span) -> Status {
+    const std::byte* const first = span.front().on_device;
+    const auto read = device_->Read(first, BytesOf(span), copy_);
     if (!read) {
       return read.error();
     }
-    for (const Both& both : stretch) {
+    for (const Both& both : span) {
       std::memcpy(both.here, *read + (both.on_device - first), static_cast<size_t>(both.bytes));
     }
     return Success{};
