@@ -149,8 +149,7 @@ auto CheapestText(const FitUse& fit) -> std::string {
 
 auto LeastRanksText(const FitUse& fit) -> std::string {
   if (!fit.least_ranks) {
-    return fmt::format("on no number of ranks up to {} along dp it fits with the other keys as they are\n",
-                       Grouped(MostRanksTried));
+    return fmt::format("no number of ranks up to {} fits with the other keys as they are\n", Grouped(MostRanksTried));
   }
   const LeastRanks& least = *fit.least_ranks;
   const std::string batch =
