@@ -97,7 +97,8 @@ TEST(OutsideArenas, MeasuredWithinATenth) {
       const double least = name.find("1024") != std::string::npos ? 0.6 : 0.9;
       EXPECT_THAT(own.measured / own.planned, AllOf(Ge(least), Le(1.1)))
           << name << ", " << device << ": measured " << own.measured << " MiB, planned " << own.planned;
-      EXPECT_GT(files.measured, files.planned / 2) << name << ", " << device;
+      // Other programs on the machine may use the same libraries, and have a part in their pages then.
+      EXPECT_GT(files.measured, files.planned / 4) << name << ", " << device;
       EXPECT_LT(files.measured, files.planned * 2) << name << ", " << device;
       std::cout << fmt::format(
           "  {:<30} {:<26} outside the arenas {:>5.1f} MiB, planned {:>5.1f}; files {:>5.1f}, {:.1f}\n", name, device,
