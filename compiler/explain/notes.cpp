@@ -195,7 +195,7 @@ static auto SmallUpdates(const PlanAndFiles& subject) -> Lines {
 static auto RoundedSeed(const PlanAndFiles& subject) -> Lines {
   const Plan& plan = subject.plan;
   const auto rounded = std::ranges::count_if(plan.parameters.begin(), plan.parameters.end(), [&](const Parameter& own) {
-    const auto loaded = LoadedTensorOf(own);
+    const auto loaded = own.dtype == DType::F32 ? std::nullopt : LoadedTensorOf(own);
     const SeedTensor* const tensor = loaded ? plan.seed.Find(*loaded) : nullptr;
     return tensor != nullptr && SizeOf(tensor->dtype) > SizeOf(own.dtype);
   });

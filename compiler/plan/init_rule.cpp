@@ -76,7 +76,8 @@ auto ReadsSeed(const Plan& plan) -> std::vector<bool> {
   InitSources sources(plan);
   const FindElementSource find = [&](std::string_view name) { return sources.Find(name); };
   for (const Parameter& parameter : plan.parameters) {
-    const bool may_read = plan.seed.is_set() && !LoadedTensorOf(parameter);
+    const bool may_read =
+        plan.seed.is_set() && parameter.init != RuleOfLoaded(parameter.name) && !LoadedTensorOf(parameter);
     const auto program = may_read ? MakeElementProgram(*sources.Find(parameter.name), find, sources.FindLoaded())
                                   : ExprResult<ElementProgram>();
     reads.push_back(!program.value.loads.empty());

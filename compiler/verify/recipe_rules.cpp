@@ -6,7 +6,8 @@
 // 3. Compare the parameter with it. A rule is compared after everything known was put into it, as pass build does. Of a
 //    scheme, whose rules are by kinds of parameters, each rule may be that of a parameter.
 //
-// A plan may leave out any line. What the parameters have from a line that is left out is not judged.
+// A plan may leave out any line. What the parameters have from a line that is left out is not judged. But a scheme
+// gives the rules of all parameters that no line names otherwise.
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -267,7 +268,7 @@ auto RuleVerifier::InitRules() -> void {
     }
   }
   for (const Parameter& parameter : plan_.parameters) {
-    if (parameter.shape.empty() || (plan_.seed.is_set() && LoadedTensorOf(parameter) == parameter.name)) {
+    if (parameter.shape.empty() || (plan_.seed.is_set() && parameter.init == RuleOfLoaded(parameter.name))) {
       continue;
     }
     const size_t table = tables ? TableOf(*tables, parameter.name) : None;
@@ -277,7 +278,7 @@ auto RuleVerifier::InitRules() -> void {
         Refuse(Rules, "and the rule of {} in the plan is {}", parameter.name, parameter.init);
         return;
       }
-    } else if (scheme != nullptr && (tables || parameter.init_origin.key.text() == Scheme) &&
+    } else if (scheme != nullptr &&
                std::ranges::none_of(of_scheme, [&](const std::string& rule) { return Gives(rule, parameter); })) {
       Refuse(Scheme, "and the rule of {} in the plan is {}", parameter.name, parameter.init);
       return;

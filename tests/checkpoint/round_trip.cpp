@@ -373,16 +373,16 @@ TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
   EXPECT_EQ(manifest->data.steps, 40);
 
   const DifferenceCase cases[] = {
-      {"weight", [](Plan& p) { p.data.sources[1].weight = "0.30"; },
-       "the weight of code is 0.3 in the checkpoint, 0.30 in this run; put"},
+      {"weight", [](Plan& p) { p.data.sources[1].weight = "0.4"; },
+       "the weight of code is 0.3 in the checkpoint, 0.4 in this run; put"},
       {"two weights",
        [](Plan& p) {
          p.data.sources[0].weight = "1";
          p.data.sources[1].weight = "2";
        },
-       "the weight of web is 0.9 - 0.4 * step / steps in the checkpoint, 1 in this run; `data.source.weight`: the "
-       "weight of code is 0.3 "
-       "in the checkpoint, 2 in this run"},
+       "the weight of web is 0.9 - 0.4 * step / steps in the checkpoint, 1 in this run; the weight of code is 0.3 in "
+       "the "
+       "checkpoint, 2 in this run"},
       {"name", [](Plan& p) { p.data.sources[1].name = "text"; },
        "what is read is web, code in the checkpoint, web, text in this run"},
       {"order of sources", [](Plan& p) { std::swap(p.data.sources[0], p.data.sources[1]); },
@@ -398,6 +398,10 @@ TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
     const std::string text = OpenMixed(changed, path, fingerprints);
     EXPECT_NE(text.find(row.says), std::string::npos) << row.what << ": " << text;
   }
+  // The same samples, by another text.
+  Plan respelt = plan;
+  respelt.data.sources[1].weight = "if step < 20 then 0.30 else 0.9";
+  EXPECT_EQ(OpenMixed(respelt, path, fingerprints), "");
   const std::string other_files = OpenMixed(plan, path, {"1 file, aa", "2 files, cc"});
   EXPECT_NE(other_files.find("the token stream of code is 2 files, bb in the checkpoint, 2 files, cc in this run"),
             std::string::npos)
