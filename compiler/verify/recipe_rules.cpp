@@ -131,6 +131,8 @@ class RuleVerifier {
   Findings& findings_;
   ExprVariables of_model_;
   std::map<std::string, std::optional<Expr>> parsed_;
+  /// Rules with everything known put in, by rule and by what is known; nothing if that has no value.
+  std::map<std::string, std::optional<std::string>> reduced_;
 };
 
 auto RuleVerifier::TablesOf(std::string_view key) -> std::optional<std::vector<RuleTable>> {
@@ -233,14 +235,22 @@ auto RuleVerifier::Gives(const std::string& rule, const Parameter& parameter) ->
   if (!of_model_.contains("init_std") && UsesVariable(*found->second, "init_std")) {
     return true;
   }
-  const auto reduced = ReduceRule(*found->second, VariablesOf(parameter));
-  if (!reduced.ok() || reduced.value.text() == parameter.init) {
-    return reduced.ok();
+  // The blocks of a model share most of their rules.
+  const int64_t layer = UsesVariable(*found->second, "layer") ? parameter.layer : -1;
+  const auto [known, is_fresh] = reduced_.try_emplace(
+      fmt::format("{} {} {} {}", rule, ToText(parameter.shape), FanIn(parameter), layer), std::nullopt);
+  if (is_fresh) {
+    const auto result = ReduceRule(*found->second, VariablesOf(parameter));
+    known->second = result.ok() ? std::optional(result.value.text()) : std::nullopt;
+  }
+  const std::optional<std::string>& reduced = known->second;
+  if (!reduced || *reduced == parameter.init) {
+    return reduced.has_value();
   }
   // A plan may spell it otherwise.
   const auto own = ParseExpr(parameter.init, ExprKind::Rule);
   const auto own_reduced = own.ok() ? ReduceRule(own.value, {}) : ExprResult<Expr>{};
-  return own.ok() && own_reduced.ok() && own_reduced.value.text() == reduced.value.text();
+  return own.ok() && own_reduced.ok() && own_reduced.value.text() == *reduced;
 }
 
 auto RuleVerifier::InitRules() -> void {
