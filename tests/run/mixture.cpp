@@ -132,7 +132,8 @@ TEST(MixedRun, WeightsMayChangeForLaterSteps) {
   const Outcome back = training.Run("run", {constant, "train.steps=60"});
   EXPECT_EQ(back.status, 5);
   EXPECT_THAT(back.err,
-              HasSubstr("the weight of words is if step < 20 then 0.9 else 0.1 there, 0.9 here; put it back"));
+              HasSubstr("the weight of words is if step < 20 then 0.9 else 0.1 in the checkpoint, 0.9 in this "
+                        "run; put it back"));
 }
 
 TEST(MixedRun, LongerRunGoesOnWhereItsWeightsSayTheSame) {
