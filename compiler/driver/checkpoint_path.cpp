@@ -16,8 +16,8 @@ static auto NewestBelow(const std::string& path) -> std::string {
   for (const auto& parent : {folder, folder / "checkpoints"}) {
     for (const auto& entry : std::filesystem::directory_iterator(parent, unknown)) {
       const std::string name = entry.path().filename().string();
-      // Numbers have leading zeros.
-      if (name.starts_with("step-") && std::filesystem::exists(entry.path() / ManifestName, unknown)) {
+      // Numbers have leading zeros. Folders with other names are being written, were replaced or are damaged.
+      if (IsCheckpointName(name) && std::filesystem::exists(entry.path() / ManifestName, unknown)) {
         newest = std::max(newest, entry.path().string());
       }
     }

@@ -7,6 +7,7 @@
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/cluster/place.h"
+#include "compiler/data/replaced_input.h"
 #include "compiler/data/token_file.h"
 #include "compiler/data/token_ids.h"
 #include "compiler/driver/checkpoint_path.h"
@@ -157,6 +158,11 @@ static auto IdsOfFile(const Recipe& recipe, const std::string& path) -> ErrorOr<
 }
 
 static auto Logits(const LogitsOptions& options) -> Status {
+  std::vector<std::string> inputs{options.recipe.path, options.tokens};
+  if (!options.checkpoint.empty()) {
+    inputs.push_back(options.checkpoint);
+  }
+  RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, inputs));
   return Generate(options, [&](const Recipe& recipe) { return IdsOfFile(recipe, options.tokens); },
                   {"--logits", options.output});
 }

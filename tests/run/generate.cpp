@@ -216,6 +216,8 @@ TEST_F(Generate, BadQuestionsAreRefused) {
       {"logits", {"--tokens", *training_ / "none.bin", "-o", "x"}, {}, 2, "none.bin has 0 ids; it takes 1 to "},
       {"logits", {"--tokens", *training_ / "wide.bin", "-o", "x"}, {}, 3, "300"},
       {"logits", {"--tokens", prompt, "-o", *training_ / "no/such/folder"}, {}, 6, "no/such"},
+      {"logits", {"--tokens", prompt, "-o", prompt}, {}, 2, "would replace what is read"},
+      {"logits", {"--tokens", prompt, "-o", *training_ / "run/metrics.jsonl"}, {}, 2, "where a run keeps its files"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.command + " " + testing::PrintToString(c.arguments));

@@ -255,6 +255,9 @@ TEST(Eval, EqualsTheEvaluationOfTheRun) {
       RunProcess(training.Command("eval", {"--checkpoint", training / "run/checkpoints/step-00000040"}));
   ASSERT_EQ(text.status, 0) << text.err;
   EXPECT_EQ(text.out, fmt::format("step 40: eval loss {:.4f} nats/token\n", metrics.evals[1].second));
+  // A checkpoint that is being written, or was replaced, is not one of the run's.
+  std::filesystem::copy(training / "run/checkpoints/step-00000040", training / "run/checkpoints/step-00000041.tmp-tiny",
+                        std::filesystem::copy_options::recursive);
   const Outcome newest =
       RunProcess(training.Command("eval", {"--set", "checkpoint.dir=" + (training / "run/checkpoints")}));
   EXPECT_EQ(newest.out, text.out) << newest.err;
