@@ -129,7 +129,8 @@ static auto ModelLines(ModelValues values) -> std::string {
 
 /// Returns the recipe of torchtitan's configuration in a file, and prints what it does not have.
 static auto RecipeFromConfiguration(const std::string& path) -> ErrorOr<std::string> {
-  auto text = ReadFile(path, MaxRecipeBytes);
+  // One byte more than is taken, so that a longer file is refused.
+  auto text = ReadFile(path, MaxRecipeBytes + 1);
   if (!text) {
     return Fail(ExitCode::Usage, "--from {}: {}", path, text.error().message);
   }

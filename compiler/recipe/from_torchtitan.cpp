@@ -69,36 +69,51 @@ class Config {
     }
   }
 
-  /// Returns the value of the first of these names that the configuration has, or the default.
+  /// Returns the value of the last of these names that the configuration has, or the default. Adds that the others of
+  /// them, and values of another type than the default's, are not carried over. A default that is empty is a number.
   auto Take(const std::vector<std::string_view>& names, std::string_view default_text) -> std::string {
     std::string value(default_text);
+    std::string_view last;
     for (const std::string_view name : names) {
       const auto found = values_.find(std::string(name));
-      if (found != values_.end()) {
-        taken_.insert(found->first);
-        value = found->second;
+      if (found == values_.end()) {
+        continue;
       }
+      taken_.insert(found->first);
+      if (TypeOf(found->second) != TypeOf(default_text)) {
+        Miss(name, fmt::format("it is no {}; the default {} is taken", TypeOf(default_text),
+                               default_text.empty() ? "of torchtitan" : default_text));
+        continue;
+      }
+      if (!last.empty()) {
+        Miss(last, fmt::format("{} is there too, and holds", name));
+      }
+      last = name;
+      value = found->second;
     }
     return value;
   }
 
   /// Returns a text without its quotes.
   auto TakeText(const std::vector<std::string_view>& names, std::string_view default_text) -> std::string {
-    const std::string value = Take(names, default_text);
-    return value.starts_with('"') ? value.substr(1, value.size() - 2) : value;
+    const std::string value = Take(names, WriteToml(std::string(default_text)));
+    return value.substr(1, value.size() - 2);
   }
 
-  /// Returns a number; 0 for another value, which the check of the recipe refuses.
+  /// Returns a number.
   auto TakeNumber(const std::vector<std::string_view>& names, double default_number) -> double {
     return std::strtod(Take(names, WriteToml(default_number)).c_str(), nullptr);
   }
 
-  /// Adds that a setting has a meaning that recipes do not have.
+  /// Adds that a setting has a meaning that recipes do not have, once each.
   auto Miss(std::string_view name, std::string_view why) -> void {
+    if (!missed_names_.insert(std::string(name)).second) {
+      return;
+    }
     const auto found = values_.find(std::string(name));
     const size_t dot = name.find('.');
-    missed_.push_back(fmt::format("[{}] {} = {}: {}", name.substr(0, dot), name.substr(dot + 1),
-                                  found == values_.end() ? "its default" : found->second, why));
+    missed_.push_back(PrintableLine(fmt::format("[{}] {} = {}: {}", name.substr(0, dot), name.substr(dot + 1),
+                                                found == values_.end() ? "its default" : found->second, why)));
   }
 
   /// Returns a line for each setting that was not carried over and is not switched off.
@@ -120,6 +135,10 @@ class Config {
   }
 
  private:
+  static auto TypeOf(std::string_view text) -> std::string_view {
+    return text.starts_with('"') ? "text" : text == "true" || text == "false" ? "bool" : "number";
+  }
+
   auto Add(const std::string& path, const TomlNode& node) -> void {
     if (node.kind != TomlNode::Kind::Table) {
       values_[path] = TextOf(node);
@@ -132,6 +151,7 @@ class Config {
   std::map<std::string, std::string> values_;
   std::set<std::string> taken_;
   std::vector<std::string> missed_;
+  std::set<std::string> missed_names_;
 };
 
 /// The lines of a recipe, section by section.
@@ -179,8 +199,9 @@ auto AddModel(Config& config, Lines& lines) -> void {
 }
 
 auto AddMesh(Config& config, Lines& lines) -> void {
-  const std::string ranks =
-      config.Take({"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"}, "-1");
+  const std::string ranks = config.Take({"training.data_parallel_degree", "training.data_parallel_shard_degree",
+                                         "parallelism.data_parallel_shard_degree"},
+                                        "-1");
   if (ranks == "-1") {
     lines.Add("mesh", "dp", "8", "-1 there: all other ranks of the launch; write their number");
   } else {
@@ -232,7 +253,11 @@ auto ScheduleOf(Config& config, double steps) -> std::string {
   const std::string peak = config.Take({"optimizer.lr"}, "8e-4");
   const double total = config.TakeNumber({"lr_scheduler.total_steps"}, steps);
   const double warmup = std::min(config.TakeNumber({"training.warmup_steps", "lr_scheduler.warmup_steps"}, 200), total);
-  const std::string type = config.TakeText({"lr_scheduler.decay_type"}, "linear");
+  std::string type = config.TakeText({"lr_scheduler.decay_type"}, "linear");
+  if (type != "linear" && type != "sqrt" && type != "cosine") {
+    config.Miss("lr_scheduler.decay_type", "it is \"linear\" here; torchtitan has \"sqrt\" and \"cosine\" too");
+    type = "linear";
+  }
   const std::string least = config.Take({"lr_scheduler.lr_min", "lr_scheduler.min_lr_factor"}, "0");
   const std::string ratio = config.Take({"lr_scheduler.decay_ratio"}, "");
   if (ratio.empty() && total == steps && warmup < total && (type == "linear" || type == "cosine")) {
@@ -266,10 +291,10 @@ auto AddData(Config& config, Lines& lines) -> void {
   lines.Add("data", "tokens", "[\"tokens.bin\"]",
             fmt::format("data set {} there; name files of ids, which tools/tokenize_text.py makes of text", dataset));
   lines.Add("data", "order", "\"sequential\"");
+  const std::string every = config.Take({"validation.freq"}, "10");
   if (config.Take({"validation.enabled", "validation.enable"}, "false") == "true") {
-    lines.Add("data", "eval", "[\"validation.bin\"]",
-              fmt::format("data set {} there", config.TakeText({"validation.dataset"}, "c4_validation")));
-    lines.Add("train", "eval_every", config.Take({"validation.freq"}, "10"));
+    config.Miss("validation.enable",
+                fmt::format("name files of ids in data.eval, and write train.eval_every = {}", every));
   }
   // Samples in the order of the data set need no seed.
   if (const std::string seed = config.Take({"training.seed", "debug.seed"}, ""); !seed.empty()) {

@@ -81,9 +81,6 @@ interval = 25
 keep_latest_k = 3
 [metrics]
 log_freq = 1
-[validation]
-enable = true
-freq = 5
 [debug]
 seed = 7
 )toml");
@@ -104,8 +101,6 @@ seed = 7
   EXPECT_EQ(*recipe.checkpoint.every, 25);
   EXPECT_EQ(*recipe.checkpoint.keep, 3);
   EXPECT_EQ(*recipe.train.log_every, 1);
-  EXPECT_EQ(*recipe.train.eval_every, 5);
-  EXPECT_THAT(*recipe.data.eval, ElementsAre("validation.bin"));
   EXPECT_EQ(*recipe.init.seed, 7);
   // The warm-up is no longer than the run.
   ExpectSchedule(recipe.optimizer.lr->text, {.total = 50, .warmup = 50}, 3e-4, 50);
@@ -146,18 +141,36 @@ pipeline_parallel_degree = 4
 context_parallel_degree = 1
 [activation_checkpoint]
 mode = "memory_budget"
+[lr_scheduler]
+decay_type = "exp"
+[validation]
+enable = true
+freq = 5
+[checkpoint]
+enable = 1
+[debug]
+seed = 7
 [training]
 enable_cpu_offload = false
+seed = 42
+steps = "1000"
 "odd\nkey" = 1
 )toml");
   ASSERT_TRUE(made) << made.error().message;
-  EXPECT_THAT(made->not_carried,
-              ElementsAre(StartsWith("[model] flavor = \"13B\": no preset has the sizes"),
-                          StartsWith("[activation_checkpoint] mode = \"memory_budget\": it is \"none\" here"),
-                          StartsWith("[optimizer] name = \"Adam\": it is AdamW here"),
-                          StartsWith("[model] converters = \"a list\": not offered"),
-                          StartsWith("[parallelism] pipeline_parallel_degree = 4: pipeline parallelism is not offered"),
-                          StartsWith("[training] odd\\nkey = 1: nothing is known of this key")));
+  EXPECT_THAT(
+      made->not_carried,
+      ElementsAre(
+          StartsWith("[model] flavor = \"13B\": no preset has the sizes"),
+          StartsWith("[activation_checkpoint] mode = \"memory_budget\": it is \"none\" here"),
+          StartsWith("[training] steps = \"1000\": it is no number; the default 10000"),
+          StartsWith("[optimizer] name = \"Adam\": it is AdamW here"),
+          StartsWith("[lr_scheduler] decay_type = \"exp\": it is \"linear\" here"),
+          StartsWith("[validation] enable = true: name files of ids in data.eval, and write train.eval_every = 5"),
+          StartsWith("[training] seed = 42: debug.seed is there too, and holds"),
+          StartsWith("[checkpoint] enable = 1: it is no bool; the default false"),
+          StartsWith("[model] converters = \"a list\": not offered"),
+          StartsWith("[parallelism] pipeline_parallel_degree = 4: pipeline parallelism is not offered"),
+          StartsWith("[training] odd\\nkey = 1: nothing is known of this key")));
   for (const std::string& line : made->not_carried) {
     EXPECT_THAT(made->text, HasSubstr("#   " + line + "\n"));
   }

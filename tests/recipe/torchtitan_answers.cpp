@@ -126,6 +126,7 @@ const std::vector<Answer> Answers{
      "2",
      {"mesh.replicate=2", "mesh.dp=1"},
      [](const Plan& p) { return Sizes(p, 2, 1, 1); }},
+    {"training", "data_parallel_degree", "3", {"mesh.dp=3"}, [](const Plan& p) { return Sizes(p, 1, 3, 1); }},
     {"training", "data_parallel_shard_degree", "3", {"mesh.dp=3"}, [](const Plan& p) { return Sizes(p, 1, 3, 1); }},
     {"training", "tensor_parallel_degree", "2", {"mesh.tp=2"}, [](const Plan& p) { return Sizes(p, 1, 2, 2); }},
     {"parallelism",
