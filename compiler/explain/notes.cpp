@@ -79,7 +79,8 @@ static auto ManyEpochs(const PlanAndFiles& subject) -> Lines {
 
 static auto LongWarmup(const PlanAndFiles& subject) -> Lines {
   const std::vector<double>& rates = subject.rates;
-  if (rates.size() < 2 || std::ranges::adjacent_find(rates, std::greater_equal<>()) != rates.end()) {
+  if (rates.size() < 2 || rates.front() > rates.back() / 2 ||
+      std::ranges::adjacent_find(rates, std::greater_equal<>()) != rates.end()) {
     return {};
   }
   return {
@@ -139,8 +140,9 @@ static auto IsLong(const Plan& plan) -> bool {
 
 static auto NoCheckpoint(const PlanAndFiles& subject) -> Lines {
   const Plan& plan = subject.plan;
-  const bool saves_on_the_way = std::ranges::any_of(plan.triggers, [](const Trigger& trigger) {
-    return trigger.section == SectionKind::Save && trigger.kind == TriggerKind::EverySteps;
+  const bool saves_on_the_way = std::ranges::any_of(plan.triggers, [&](const Trigger& trigger) {
+    return trigger.section == SectionKind::Save && trigger.kind == TriggerKind::EverySteps &&
+           trigger.every < plan.run.steps;
   });
   const bool has_length = std::ranges::none_of(
       plan.recipe, [](const RecipeEntry& entry) { return entry.key == "train.steps" && entry.is_assumed; });

@@ -96,6 +96,8 @@ TEST_F(Notes, NameTheKeyThatAnswers) {
                 "id has another distribution; set data.format"},
            {{one, "train.steps=1000"},
             "the run saves at its end alone, so that a crash loses up to 1000 steps; set checkpoint.every"},
+           {{one, "train.steps=1000", "checkpoint.every=5000"},
+            "the run saves at its end alone, so that a crash loses up to 1000 steps; set checkpoint.every"},
            {{one, "precision.master=bf16", "optimizer.lr=2e-5"},
             "21 of 21 parameters are kept in bf16, whose numbers beside 0.02 lie 0.00012 apart, and the learning rate "
             "is at most 2e-05: most of their updates are rounded away; set precision.master"},
@@ -119,6 +121,7 @@ TEST_F(Notes, NothingToSayIsNotSaid) {
            Sets{one},
            {"data.tokens=[\"few.u8\"]", "train.steps=3"},
            {one, "optimizer.lr=1e-3 * warmup(9)"},
+           {one, "optimizer.lr=1e-3 * (0.95 + 0.05 * step / steps)"},
            {SourcesOf("tokens.u8", "other.u8")},
            {one, "data.eval=[\"other.u8\"]"},
            {"data.tokens=[\"ids.u16\"]", "data.format=u16"},
