@@ -69,7 +69,7 @@ class NewDirectory {
     made.temporary_ = fmt::format(".{}.tmp-{}", made.name_, getpid());
     if (PosixFs().MakeDirectory(made.parent_.get(), made.temporary_.c_str()) != 0) {
       made.temporary_.clear();
-      return SystemError("cannot make", path);
+      return SystemError("make", path);
     }
     auto directory = OpenDirectoryAt(made.parent_, made.temporary_);
     if (!directory) {

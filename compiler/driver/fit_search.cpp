@@ -1,7 +1,6 @@
 // FLOPs depend on the policy and the ranks along tp alone, and bytes on the wire on the cost subjects alone. So:
 // 1. a cell is a number of ranks along tp with units; drop the cells that do not fit with all that lowers memory and
-// the
-//    policy that keeps the least
+//    the policy that keeps the least
 // 2. take the policies and numbers of tp with the fewest FLOPs; drop the cells that do not fit with all that lowers
 //    memory; if none is left, go on to the next FLOPs
 // 3. from the fewest bytes on the wire of each cell, go on to more in the order of bytes, until one fits

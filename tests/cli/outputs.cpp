@@ -1,9 +1,11 @@
 // Where results go: never over what is read, and never nowhere without a word.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +13,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/base/check.h"
 #include "tests/cli/program.h"
 #include "tests/support/process.h"
 
@@ -163,12 +166,22 @@ TEST(Outputs, KilledCommandLeavesNothing) {
   const TemporaryFolder folder;
   const std::string pipe = folder / "text";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  Process tokenize({Shardc(), "tokenize", "--bytes", pipe, "-o", folder / "tokens.bin"});
-  {
-    // More than one block, of which the command has written the first when it waits for the rest.
-    std::ofstream text(pipe);
-    text << std::string(3 << 20, 'x') << std::flush;
-  }
+  // More than one block, of which the command has written the first when it waits for the rest. A writer is there
+  // before the command looks.
+  const std::string text(3 << 20, 'x');
+  const auto status_of = [&](bool is_killed) {
+    const int writer = open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+    CHECK(writer >= 0, "{}", pipe);
+    Process command({Shardc(), "tokenize", "--bytes", pipe, "-o", folder / "tokens.bin"});
+    for (size_t at = 0; at < text.size();) {
+      at += static_cast<size_t>(std::max<ssize_t>(write(writer, text.data() + at, text.size() - at), 0));
+    }
+    if (is_killed) {
+      command.Kill(SIGKILL);
+    }
+    close(writer);
+    return command.Wait().status;
+  };
   const auto names = [&] {
     std::set<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
@@ -176,13 +189,9 @@ TEST(Outputs, KilledCommandLeavesNothing) {
     }
     return found;
   };
-  EXPECT_EQ(tokenize.Wait().status, 0);
-  EXPECT_EQ(names(), (std::set<std::string>{"text", "tokens.bin"}));
-  Process killed({Shardc(), "tokenize", "--bytes", pipe, "-o", folder / "other.bin"});
-  std::ofstream text(pipe);
-  text << std::string(3 << 20, 'x') << std::flush;
-  killed.Kill(SIGKILL);
-  EXPECT_EQ(killed.Wait().status, 128 + SIGKILL);
+  EXPECT_EQ(status_of(true), 128 + SIGKILL);
+  EXPECT_EQ(names(), (std::set<std::string>{"text"}));
+  EXPECT_EQ(status_of(false), 0);
   EXPECT_EQ(names(), (std::set<std::string>{"text", "tokens.bin"}));
 }
 

@@ -67,6 +67,8 @@ TEST(LeaseWait, EndsSoonAfterAProcess0ThatIsStoppedInIt) {
   const Outcome other = job.job().at(1).Wait({4 + 5 + 10});
   EXPECT_EQ(other.status, 6) << other.err;
   EXPECT_THAT(other.err, HasSubstr("process 0 of 2 ("));
+  // Nobody started it but this test, which ends it.
+  job.job().at(0).Kill(SIGKILL);
   EXPECT_EQ(job.job().at(0).Wait({15}).status, 128 + SIGKILL);
 }
 

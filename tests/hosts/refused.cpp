@@ -198,7 +198,8 @@ TEST(Refused, ARunDirectoryThatAnotherLaunchHas) {
 }
 
 TEST(Refused, AWorldOfAnotherSizeInOneProcess) {
-  const Training training({"mesh.dp=2"});
+  // Two hosts and three divide the ranks, so that each process by itself has nothing to refuse.
+  const Training training({"mesh.dp=6", "batch.global=6"});
   struct Case {
     const char* of_process_0;
     const char* of_process_1;
