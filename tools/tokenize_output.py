@@ -70,7 +70,7 @@ class Output:
                     break
                 self.take(json.loads(line))
                 sound += len(line)
-        except (IndexError, ValueError):
+        except (IndexError, KeyError, TypeError, ValueError, AttributeError):
             raise Failure(f"{self.folder}/journal is damaged; remove {self.folder} to begin again") from None
         self.journal.seek(sound)
         self.journal.truncate()

@@ -158,7 +158,14 @@ def rows_of(path: str, group: int, field: str, most: int) -> Iterator[str]:
         columns = ", ".join(f"`{name}` ({kind})" for name, kind in types.items())
         raise Failure(f"{path} has no column `{field}` of texts; its columns are: {columns}; name that of the text by --field")
     row = 1 + sum(file.metadata.row_group(i).num_rows for i in range(group))
-    for batch in file.iter_batches(256, row_groups=[group], columns=[field], use_threads=False):
+    batches = file.iter_batches(256, row_groups=[group], columns=[field], use_threads=False)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (OSError, ValueError) as error:
+            raise Failure(f"{path}, row group {group} is damaged: {error}; write the file again") from None
+        if batch is None:
+            return
         for value in batch.column(0):
             where = f"{path}, row {row} of column `{field}`"
             try:
@@ -205,8 +212,11 @@ class Worker:
     def ids_of(self, texts: list[str]) -> list[list[int]]:
         """The ids of each text and the end-of-document token, or nothing for a text without ids."""
         job = self.job
-        found = [encoding.ids if text else []
-                 for text, encoding in zip(texts, self.tokenizer.encode_batch_fast(texts, add_special_tokens=job.special_tokens))]
+        try:
+            encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=job.special_tokens)
+        except Exception as error:  # The library raises this class.
+            raise Failure(f"{job.tokenizer} cannot encode a text: {error}; mend the tokenizer") from None
+        found = [encoding.ids if text else [] for text, encoding in zip(texts, encodings)]
         for ids in found:
             if ids and job.end_of_document is not None:
                 ids.append(job.end_of_document)

@@ -53,6 +53,8 @@ class Tokenizer:
         assert self.calls == ["truncation", "padding"] and os.environ["TOKENIZERS_PARALLELISM"] == "false"
         here = pathlib.Path(__file__).parent
         for text in texts:
+            if text == "unknown":
+                raise Exception("WordLevel error: Missing [UNK] token")
             if text.startswith("wait"):
                 time.sleep(1.2)
             if text.startswith("kill") and (here / "kill").exists():
@@ -279,6 +281,8 @@ class TokenizeTextTest(ScriptTest):
         self.refuse("other has no tokenizer.json, the one file that tokenizers reads; transformers makes it", "a", "-o", "out", tokenizer="other")
         self.write("bad.json", "{")
         self.refuse("bad.json is not read by tokenizers 1.2.3: expected value", "a", "-o", "out", tokenizer="bad.json")
+        self.write("b", "unknown")
+        self.refuse("model/tokenizer.json cannot encode a text: WordLevel error: Missing [UNK] token; mend", "b", "-o", "none")
         self.refuse("model/tokenizer.json has ids up to 500, and --vocab is 500; set `model.vocab` to at least 501",
                     "a", "--vocab", "500", "-o", "out")
         self.refuse("the end-of-document token <none> is no token of model/tokenizer.json; give", "a", "--eod", "<none>", "-o", "out")
