@@ -122,7 +122,7 @@ auto Applies(Subject subject, const Offer& layout) -> bool {
     case Subject::PrefetchForward:
     case Subject::PrefetchBackward:
     case Subject::Ring: return layout.dp > 1;
-    case Subject::Reduce: return layout.dp > 1 && layout.accumulate > 1;
+    case Subject::Reduce: return layout.accumulate > 1;
     case Subject::Layout:
     case Subject::Policy:
     case Subject::Chunks:
@@ -142,7 +142,7 @@ auto OffersOf(const Plan& plan) -> AllOffers {
     // Whole sums take more than slices, but a model of few units has them anyway.
     of(Subject::Reduce).least = {1, 0};
   }
-  if (plan.mesh.size(AxesSharing(Shared::State)) > 1) {
+  if (std::ranges::any_of(of(Subject::Layout).offers, [](const Offer& layout) { return layout.dp > 1; })) {
     of(Subject::Units) = ValuesOf(keys, "shard.units", {"block", "torchtitan", "blocks:2", "size:256 MiB"});
     SubjectOffers& reshard = of(Subject::Reshard);
     reshard = ValuesOf(keys, "shard.reshard_after_forward", {"false", "true"});

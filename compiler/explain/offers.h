@@ -51,7 +51,8 @@ using AllOffers = std::array<SubjectOffers, NumSubjects>;
 /// One offer of each subject.
 using Combination = std::array<size_t, NumSubjects>;
 
-/// Returns false for a subject that has no effect with this layout: nothing is sharded, or there is one microbatch.
+/// Returns false for a subject that is not offered with this layout: keys of slices if dp is 1, sums over microbatches
+/// if there is one.
 auto Applies(Subject subject, const Offer& layout) -> bool;
 
 /// Requires: the plan knows its recipe.
