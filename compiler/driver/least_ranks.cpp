@@ -8,41 +8,58 @@
 
 namespace shardc {
 
-/// Plans a number of ranks along dp.
-static auto RowOfRanks(const Plan& plan, int64_t dp, int64_t micro, int64_t accumulate, const TrialOptions& options)
-    -> LeastRanks {
-  LeastRanks row{.ranks = plan.mesh.num_ranks() / plan.mesh.size(Axis::Dp) * dp,
-                 .sequences = plan.mesh.size(Axis::Replicate) * dp * micro * accumulate,
-                 .row = {}};
-  const auto set = [&](std::string_view key, int64_t value, int64_t now) {
-    if (value != now) {
-      row.row.knob.sets.push_back(fmt::format("{}={}", key, value));
+/// Returns the first cut that fits of the sequences of each of these ranks along dp into microbatches. Those of the
+/// recipe's size come first, then smaller ones, then larger ones.
+static auto CutThatFits(const FitUse& fit, const Plan& plan, int64_t dp, int64_t sequences, const TrialOptions& options)
+    -> std::optional<LeastRanks> {
+  const int64_t of_step = plan.mesh.size(Axis::Replicate) * dp * sequences;
+  const auto sets_of = [&](int64_t micro) {
+    std::vector<std::string> sets;
+    const auto set = [&](std::string_view key, int64_t value, int64_t now) {
+      if (value != now) {
+        sets.push_back(fmt::format("{}={}", key, value));
+      }
+    };
+    set("mesh.dp", dp, plan.mesh.size(Axis::Dp));
+    set("batch.micro", micro, plan.run.micro_batch);
+    set("batch.accumulate", sequences / micro, plan.run.accumulate);
+    if (!RecipeKeys(plan)["batch.global"].empty()) {
+      set("batch.global", of_step, SamplesPerStep(plan));
     }
+    return sets;
   };
-  set("mesh.dp", dp, plan.mesh.size(Axis::Dp));
-  set("batch.micro", micro, plan.run.micro_batch);
-  set("batch.accumulate", accumulate, plan.run.accumulate);
-  if (!RecipeKeys(plan)["batch.global"].empty()) {
-    set("batch.global", row.sequences, SamplesPerStep(plan));
+  const auto may_fit = [&](int64_t micro) {
+    const Trial trial = options.plan(sets_of(micro));
+    return !trial.refused.empty() || fit.fits(trial.least);
+  };
+  // Smaller microbatches take less, except that a single one needs no sums over microbatches.
+  if (!may_fit(1) && !may_fit(sequences)) {
+    return std::nullopt;
   }
-  Trial trial = options.plan(row.row.knob.sets);
-  row.row.knob.refused = std::move(trial.refused);
-  if (row.row.knob.refused.empty()) {
-    row.row.figures = trial.figures;
+  std::vector<int64_t> cuts;
+  for (int64_t micro = 1; micro <= sequences; ++micro) {
+    if (sequences % micro == 0) {
+      cuts.insert(micro <= plan.run.micro_batch ? cuts.begin() : cuts.end(), micro);
+    }
   }
-  return row;
+  for (const int64_t micro : cuts) {
+    const Trial trial = options.plan(sets_of(micro));
+    if (trial.refused.empty() && fit.fits(trial.figures)) {
+      return LeastRanks{.ranks = plan.mesh.num_ranks() / plan.mesh.size(Axis::Dp) * dp,
+                        .sequences = of_step,
+                        .row = {.knob = {.sets = sets_of(micro)}, .figures = trial.figures}};
+    }
+  }
+  return std::nullopt;
 }
 
 auto LeastRanksThatFit(const FitUse& fit, const Plan& plan, const TrialOptions& options) -> std::optional<LeastRanks> {
   const int64_t dp = plan.mesh.size(Axis::Dp);
-  const int64_t micro = plan.run.micro_batch;
-  const int64_t accumulate = plan.run.accumulate;
-  const int64_t sequences = dp * micro * accumulate;
-  const auto fits = [&](const LeastRanks& row) { return row.row.figures && fit.fits(*row.row.figures); };
+  const int64_t of_rank = plan.run.micro_batch * plan.run.accumulate;
+  const int64_t sequences = dp * of_rank;
   for (int64_t ranks = 1; ranks <= sequences; ++ranks) {
     if (sequences % ranks == 0) {
-      const int64_t parts = std::gcd(micro, sequences / ranks);
-      if (LeastRanks row = RowOfRanks(plan, ranks, parts, sequences / ranks / parts, options); fits(row)) {
+      if (auto row = CutThatFits(fit, plan, ranks, sequences / ranks, options)) {
         return row;
       }
     }
@@ -50,10 +67,10 @@ auto LeastRanksThatFit(const FitUse& fit, const Plan& plan, const TrialOptions& 
   // Hosts have the same number of ranks each.
   const int64_t others = plan.mesh.num_ranks() / dp;
   const int64_t step = plan.mesh.hosts / std::gcd(plan.mesh.hosts, others);
-  const auto of = [&](int64_t steps) { return RowOfRanks(plan, steps * step, micro, accumulate, options); };
+  const auto of = [&](int64_t steps) { return CutThatFits(fit, plan, steps * step, of_rank, options); };
   int64_t too_few = dp / step;
-  LeastRanks found = of(too_few * 2);
-  while (!fits(found)) {
+  auto found = of(too_few * 2);
+  while (!found) {
     too_few *= 2;
     if (too_few * 2 * step * others > MostRanksTried) {
       return std::nullopt;
@@ -62,7 +79,7 @@ auto LeastRanksThatFit(const FitUse& fit, const Plan& plan, const TrialOptions& 
   }
   for (int64_t enough = too_few * 2; enough - too_few > 1;) {
     const int64_t middle = too_few + (enough - too_few) / 2;
-    if (LeastRanks row = of(middle); fits(row)) {
+    if (auto row = of(middle)) {
       found = std::move(row);
       enough = middle;
     } else {

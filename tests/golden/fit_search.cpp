@@ -158,6 +158,7 @@ TEST(FitSearch, FindsTheLeastRanks) {
   const std::string path = "recipes/published/llama3_8b.toml";
   const std::string text = ReadRepositoryFile(path);
   for (const SetTexts& sets : {SetTexts{"mesh.dp=1"}, SetTexts{"mesh.dp=2", "batch.micro=6", "recompute.policy=full"},
+                               SetTexts{"mesh.dp=4", "batch.micro=2", "batch.accumulate=2"},
                                SetTexts{"mesh.dp=2", "mesh.hosts=4", "mesh.tp=2", "run.device=cuda"}}) {
     SetTexts base = sets;
     base.insert(base.end(), {"model.layers=3", "model.seq=256", "model.vocab=512"});
@@ -167,20 +168,28 @@ TEST(FitSearch, FindsTheLeastRanks) {
     const int64_t sequences = SamplesPerStep(*plan);
     const int64_t dp = plan->mesh.size(Axis::Dp);
     const int64_t micro = plan->run.micro_batch;
-    // What each number takes: with the batch as it is, and beyond that with each rank's.
+    // What each number takes with each cut: with the batch as it is, and beyond that with each rank's.
     std::vector<std::pair<int64_t, PlanFigures>> all;
+    const auto add = [&](int64_t ranks, int64_t of_rank) {
+      std::vector<int64_t> cuts(of_rank);
+      std::iota(cuts.begin(), cuts.end(), 1);
+      std::ranges::sort(cuts, {}, [&](int64_t cut) { return std::pair(cut > micro, cut > micro ? cut : -cut); });
+      std::erase_if(cuts, [&](int64_t cut) { return of_rank % cut != 0; });
+      for (const int64_t cut : cuts) {
+        const Trial trial = trial_of({fmt::format("mesh.dp={}", ranks), fmt::format("batch.micro={}", cut),
+                                      fmt::format("batch.accumulate={}", of_rank / cut)});
+        if (trial.refused.empty()) {
+          all.emplace_back(ranks, trial.figures);
+        }
+      }
+    };
     for (int64_t ranks = 1; ranks <= sequences; ++ranks) {
-      const int64_t parts = std::gcd(micro, sequences / ranks);
-      const Trial trial = trial_of({fmt::format("mesh.dp={}", ranks), fmt::format("batch.micro={}", parts),
-                                    fmt::format("batch.accumulate={}", sequences / ranks / parts)});
-      if (sequences % ranks == 0 && trial.refused.empty()) {
-        all.emplace_back(ranks, trial.figures);
+      if (sequences % ranks == 0) {
+        add(ranks, sequences / ranks);
       }
     }
     for (int64_t ranks = dp + 1; ranks <= 40; ++ranks) {
-      if (const Trial trial = trial_of({fmt::format("mesh.dp={}", ranks)}); trial.refused.empty()) {
-        all.emplace_back(ranks, trial.figures);
-      }
+      add(ranks, sequences / dp);
     }
     ASSERT_GE(all.size(), 10U);
     for (const auto& [ranks, figures] : all) {
