@@ -2,7 +2,7 @@
 // 2. Choose the key of each buffer that is alive at the op, by what the buffer is and why it is still there.
 // 3. Fold buffers that differ by the number of a block alone.
 // 4. Take the key back where the row would not fall. With the key set, the peak may lie at another op, so it falls only
-//    if less of that name is alive there, wherever that is.
+//    if less of that name is alive there, wherever that is. Take it back too where more ranks would be refused.
 
 #include "compiler/explain/alive.h"
 
@@ -15,6 +15,7 @@
 
 #include "compiler/base/devices.h"
 #include "compiler/explain/fold.h"
+#include "compiler/explain/more_ranks.h"
 #include "compiler/explain/recipe_keys.h"
 #include "compiler/ops/loss.h"
 #include "compiler/ops/unit_collectives.h"
@@ -385,7 +386,7 @@ auto AliveAt(const Plan& plan, SectionKind section, int64_t op_index) -> std::ve
   std::vector<AliveBuffers> alive;
   for (Row& row : rows) {
     std::ranges::sort(row.alike.blocks);
-    row.alike.key = judge.Lowers(row) ? row.alike.key : "";
+    row.alike.key = judge.Lowers(row) && !NeedsRefusedRanks(plan, row.alike.key) ? row.alike.key : "";
     alive.push_back(std::move(row.alike));
   }
   std::ranges::stable_sort(alive, [](const AliveBuffers& a, const AliveBuffers& b) { return a.bytes > b.bytes; });

@@ -202,5 +202,39 @@ TEST(Alive, NamesKeysOfAllKinds) {
   }
 }
 
+TEST(Alive, NamesRanksOnlyIfAccepted) {
+  struct Case {
+    std::string recipe;
+    SetTexts sets;
+    std::string key;
+    bool is_named;
+  };
+  const std::string published = "recipes/published/";
+  const std::string pinned = "recipes/quickstart.toml";
+  for (const Case& c : {
+           Case{published + "llama3_8b.toml", {}, "mesh.tp", true},
+           Case{published + "llama3_8b.toml", {"mesh.hosts=2", "shard.gather_into=host"}, "mesh.tp", false},
+           Case{published + "llama3_8b.toml", {"model.kv_heads=1"}, "mesh.tp", false},
+           Case{published + "llama3_8b.toml", {"model.ffn=14337"}, "mesh.tp", false},
+           Case{published + "llama3_8b_32x8.toml", {}, "mesh.tp", false},
+           Case{published + "llama3_405b.toml", {}, "mesh.tp", false},
+           Case{published + "llama3_405b.toml", {"model.kv_heads=16"}, "mesh.tp", true},
+           Case{pinned, {}, "mesh.dp", false},
+           Case{pinned, {"batch.micro=4"}, "mesh.dp", true},
+           Case{pinned, {"batch.micro=4", "batch.accumulate=2"}, "mesh.dp", false},
+       }) {
+    const std::string text = ReadRepositoryFile(c.recipe);
+    const auto plan = CompileText(c.recipe, text, c.sets);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    const std::vector<AliveBuffers> alive = Explain(*plan).alive_at_peak;
+    const bool is_named = std::ranges::any_of(alive, [&](const AliveBuffers& alike) { return alike.key == c.key; });
+    EXPECT_EQ(is_named, c.is_named) << c.key << " of " << c.recipe << ", with " << testing::PrintToString(c.sets);
+    SetTexts more = c.sets;
+    const Axis axis = c.key == "mesh.dp" ? Axis::Dp : Axis::Tp;
+    more.push_back(fmt::format("{}={}", c.key, 2 * plan->mesh.size(axis)));
+    EXPECT_EQ(CompileText(c.recipe, text, more).ok(), c.is_named) << testing::PrintToString(more);
+  }
+}
+
 }  // namespace
 }  // namespace shardc

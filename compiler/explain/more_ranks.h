@@ -1,0 +1,14 @@
+// Whether a recipe is accepted with more ranks, as far as its plan tells.
+#pragma once
+
+#include <string_view>
+
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// Returns true for the key of an axis, "mesh.dp" or "mesh.tp", along which the recipe may not have twice as many
+/// ranks.
+auto NeedsRefusedRanks(const Plan& plan, std::string_view key) -> bool;
+
+}  // namespace shardc
