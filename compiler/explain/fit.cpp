@@ -59,9 +59,11 @@ auto ParseBudget(std::string_view text) -> ErrorOr<MemoryBudget> {
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
   unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+  const auto small = [](unsigned char letter) { return std::tolower(letter); };
   for (const Unit& known : Units) {
     // A plan has far less than 2^62 bytes, and so has a rank.
-    if (fault == std::errc() && unit == known.name && number * known.bytes < 0x1p62) {
+    if (fault == std::errc() && std::ranges::equal(unit, known.name, {}, small, small) &&
+        number * known.bytes < 0x1p62) {
       return MemoryBudget{.bytes = Bytes{static_cast<int64_t>(number * known.bytes)}};
     }
   }

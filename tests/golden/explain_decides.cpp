@@ -149,6 +149,7 @@ TEST(ExplainDecides, KnobsAreOfAllKinds) {
 TEST(ExplainDecides, BudgetsAreAmountsOrMachines) {
   EXPECT_EQ(ParseBudget("80GiB")->bytes.value, int64_t{80} << 30);
   EXPECT_EQ(ParseBudget("1.5 MiB")->bytes.value, 1'572'864);
+  EXPECT_EQ(ParseBudget("80gib")->bytes.value, int64_t{80} << 30);
   EXPECT_EQ(ParseBudget("80 GB")->bytes.value, 80'000'000'000);
   EXPECT_EQ(ParseBudget("17B")->bytes.value, 17);
   ASSERT_TRUE(ParseBudget("h100").ok());
@@ -158,7 +159,7 @@ TEST(ExplainDecides, BudgetsAreAmountsOrMachines) {
     ASSERT_TRUE(budget.ok()) << row.name;
     EXPECT_EQ(budget->bytes.value, static_cast<int64_t>(row.memory.value)) << row.name;
   }
-  for (const char* text : {"", "h", "80", "80 gib", "GiB", "1e3 GiB", "9999999999TiB", "-1GiB", "h300", "80GiB "}) {
+  for (const char* text : {"", "h", "80", "80 gi", "GiB", "1e3 GiB", "9999999999TiB", "-1GiB", "h300", "80GiB "}) {
     const auto budget = ParseBudget(text);
     EXPECT_FALSE(budget.ok()) << text;
     EXPECT_TRUE(budget.ok() || budget.error().message.starts_with("--fit: ")) << text;
