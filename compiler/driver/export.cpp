@@ -11,6 +11,7 @@
 #include "compiler/checkpoint/export.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/checkpoint/seed_contents.h"
+#include "compiler/data/replaced_input.h"
 #include "compiler/driver/checkpoint_path.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
@@ -54,6 +55,7 @@ static auto LongestSeqOf(const std::string& checkpoint) -> int64_t {
 static auto Export(const ExportOptions& options) -> Status {
   const std::string checkpoint = CheckpointAt(options.checkpoint);
   RETURN_IF_ERROR(CheckIsCheckpoint(checkpoint));
+  RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, {{checkpoint}}));
   const auto max_file = ParseBudget(options.max_file);
   if (!max_file || max_file->machine != nullptr || max_file->bytes <= Bytes{}) {
     return Fail(ExitCode::Usage, "--max-file: `{}` is no amount of memory, such as 5GB", options.max_file);
