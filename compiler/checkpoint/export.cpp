@@ -95,7 +95,7 @@ class NewDirectory {
     const auto renamed = syscall(SYS_renameat2, parent_.get(), temporary_.c_str(), parent_.get(), name_.c_str(),
                                  1U /* RENAME_NOREPLACE */);
     if (renamed != 0) {
-      return SystemError("cannot rename to", name_);
+      return SystemError("rename the new directory to", name_);
     }
     temporary_.clear();
     return parent_.Fsync();

@@ -186,6 +186,8 @@ TEST(Export, LeavesNothingWhenRefused) {
       {training / "run", training / "model", {"--tokenizer", training / "run"}, 2, "has no file of a tokenizer"},
       {training / "run", training / "run/model", {}, 2, "where a run keeps its files; name another folder"},
       {training / "run", training / "run/checkpoints/step-00000009", {}, 2, "where a run keeps its files"},
+      // The temporary name is longer, and too long.
+      {training / "run", training / std::string(250, 'x'), {}, 6, "error: cannot make "},
       {training / "run", training / "model", {"--max-file", "much"}, 2, "--max-file: `much`"},
       {mixed / "run", training / "model", {}, 2, "weights are kept in "},
       {heads / "run", training / "model", {}, 2, "the model has heads of its own (next:256)"},
