@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "compiler/checkpoint/published_config.h"
@@ -34,9 +35,18 @@ static auto RopeScaling(std::string_view formula) -> ErrorOr<ordered_json> {
               "linear_rope(...) and llama3_rope(...) with numbers");
 }
 
+/// Returns true if the class takes the sizes of the model.
+static auto Takes(const published::ClassRow& row, const std::map<std::string, std::string>& model) -> bool {
+  const auto size = [&](std::string_view key) { return std::strtoll(model.at(std::string(key)).c_str(), nullptr, 10); };
+  return std::ranges::none_of(published::MultipleRows, [&](const published::MultipleRow& each) {
+    return each.architecture == row.name && size(each.model_key) % size(each.divisor) != 0;
+  });
+}
+
 auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype) -> ErrorOr<std::string> {
-  const auto row =
-      std::ranges::find(published::ClassRows, std::string_view(model.at("family")), &published::ClassRow::family);
+  const auto row = std::ranges::find_if(published::ClassRows, [&](const published::ClassRow& each) {
+    return each.family == model.at("family") && Takes(each, model);
+  });
   if (row == published::ClassRows.end()) {
     return Fail(ExitCode::Usage, "transformers has no class for the family {}", model.at("family"));
   }

@@ -48,6 +48,17 @@ inline constexpr auto OnlyRows = std::to_array<OnlyRow>({
 #include "schemas/hf_config.def"
 });
 
+/// Sizes that the configuration of a class refuses unless the first is a multiple of the second.
+struct MultipleRow {
+  std::string_view architecture;
+  std::string_view model_key;
+  std::string_view divisor;
+};
+inline constexpr auto MultipleRows = std::to_array<MultipleRow>({
+#define HF_MULTIPLE(Class, model_key, divisor) {#Class, #model_key, #divisor},
+#include "schemas/hf_config.def"
+});
+
 struct FreeRow {
   std::string_view architecture;
   std::string_view key;

@@ -148,6 +148,21 @@ TEST(Export, CopiesTokenizer) {
   EXPECT_EQ(ReadWeights(training / "model/model.safetensors").size(), 21);
 }
 
+TEST(Export, NamesClassThatTakesSizes) {
+  const Sets sizes{"model.hidden=20",  "model.heads=3", "model.kv_heads=3",
+                   "model.head_dim=8", "mesh.dp=1",     "mesh.tp=1"};
+  const Training training(ShortRun(sizes));
+  ASSERT_EQ(training.Run().status, 0);
+  ASSERT_EQ(Export(training / "run", training / "model").status, 0);
+  const json config = json::parse(ReadText(training / "model/config.json"));
+  EXPECT_EQ(config.at("architectures"), json({"MistralForCausalLM"}));
+  EXPECT_EQ(config.at("model_type"), "mistral");
+  EXPECT_EQ(config.at("sliding_window"), json());
+  const Training second(KeepingRun(training / "model", sizes));
+  const Outcome outcome = second.Run();
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 TEST(Export, LeavesNothingWhenRefused) {
   const Training training(ShortRun(
       {"train.steps=1",
