@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <future>
@@ -66,7 +69,9 @@ class NewDirectory {
     if (!there || there->kind != EntryKind::Missing) {
       return there ? Fail(ExitCode::Usage, "{} is there already; name a directory that is not", path) : there.error();
     }
-    made.temporary_ = fmt::format(".{}.tmp-{}", made.name_, getpid());
+    const std::string prefix = fmt::format(".{}.tmp-", made.name_);
+    RETURN_IF_ERROR(RemoveLeft(made.parent_, prefix));
+    made.temporary_ = fmt::format("{}{}", prefix, getpid());
     if (PosixFs().MakeDirectory(made.parent_.get(), made.temporary_.c_str()) != 0) {
       made.temporary_.clear();
       return SystemError("make", path);
@@ -102,6 +107,29 @@ class NewDirectory {
   }
 
  private:
+  /// Removes what exports that were killed left: names of the prefix and the id of a process that no longer runs.
+  static auto RemoveLeft(const Descriptor& parent, const std::string& prefix) -> Status {
+    const auto names = ListDirectory(parent);
+    if (!names) {
+      return names.error();
+    }
+    for (const std::string& name : *names) {
+      if (!name.starts_with(prefix)) {
+        continue;
+      }
+      pid_t process = 0;
+      const char* const end = name.data() + name.size();
+      const auto read = std::from_chars(name.data() + prefix.size(), end, process);
+      // This process has made none yet.
+      if (read.ec == std::errc{} && read.ptr == end && process > 0 &&
+          (process == getpid() || (kill(process, 0) != 0 && errno == ESRCH))) {
+        // Another user's cannot be removed, and stays.
+        static_cast<void>(RemoveDirectoryAt(parent, name));
+      }
+    }
+    return Success{};
+  }
+
   NewDirectory(Descriptor parent, std::string name) : parent_(std::move(parent)), name_(std::move(name)) {}
 
   Descriptor parent_;

@@ -1,6 +1,7 @@
 // Checkpoints as models of Hugging Face: what is exported is what a run begins from.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -161,6 +162,26 @@ TEST(Export, NamesClassThatTakesSizes) {
   const Training second(KeepingRun(training / "model", sizes));
   const Outcome outcome = second.Run();
   EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST(Export, RemovesWhatKilledOnesLeft) {
+  const Training training(ShortSets);
+  ASSERT_EQ(training.Run().status, 0);
+  Process ended({"/bin/true"});
+  ended.Wait();
+  const std::string left = training / fmt::format(".model.tmp-{}", ended.pid());
+  const std::string running = training / fmt::format(".model.tmp-{}", getpid());
+  const std::string other = training / fmt::format(".other.tmp-{}", ended.pid());
+  const std::string named = training / ".model.tmp-first";
+  for (const std::string& path : {left, running, other, named}) {
+    std::filesystem::create_directories(path);
+    WriteText(path + "/model.safetensors", "begun");
+  }
+  ASSERT_EQ(Export(training / "run", training / "model").status, 0);
+  EXPECT_FALSE(std::filesystem::exists(left));
+  for (const std::string& path : {running, other, named}) {
+    EXPECT_TRUE(std::filesystem::exists(path + "/model.safetensors")) << path;
+  }
 }
 
 TEST(Export, LeavesNothingWhenRefused) {
