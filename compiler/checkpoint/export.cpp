@@ -21,6 +21,7 @@
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/published_model.h"
 #include "compiler/checkpoint/stored_tensor.h"
+#include "compiler/checkpoint/tokenizer_files.h"
 
 namespace shardc {
 
@@ -157,6 +158,9 @@ class Exporter {
     const std::vector<FilePlan> plans = PlanFiles();
     auto model = manifest_.model;
     model["seq"] = std::to_string(std::max(manifest_.data.seq, request_.longest_seq));
+    if (!request_.tokenizer.empty()) {
+      RETURN_IF_ERROR(CopyTokenizer(request_.tokenizer, directory_));
+    }
     const auto config = ConfigOfModel(model, type_);
     if (!config) {
       return config.error();
@@ -168,7 +172,6 @@ class Exporter {
     if (plans.size() > 1) {
       RETURN_IF_ERROR(WriteIndex(plans));
     }
-    RETURN_IF_ERROR(CopyTokenizer());
     RETURN_IF_ERROR(ReadAgain());
     result_.num_tensors = std::ssize(manifest_.tensors);
     result_.num_files = std::ssize(plans);
@@ -258,36 +261,6 @@ class Exporter {
       }
     }
     return Put("model.safetensors.index.json", index.dump(2) + "\n");
-  }
-
-  auto CopyTokenizer() -> Status {
-    constexpr int64_t Most = int64_t{256} << 20;
-    if (request_.tokenizer.empty()) {
-      return Success{};
-    }
-    const auto from = OpenDirectory(PosixFs(), request_.tokenizer);
-    if (!from) {
-      return Fail(ExitCode::Usage, "--tokenizer: {}", from.error().message);
-    }
-    int64_t copied = 0;
-    for (const char* name :
-         {"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json",
-          "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json"}) {
-      const auto there = StatusAt(*from, name);
-      if (!there || there->kind == EntryKind::Missing) {
-        continue;
-      }
-      // Published models often are folders of links.
-      const auto text = ReadFile(request_.tokenizer + "/" + name, Most);
-      if (!text) {
-        return Fail(ExitCode::Usage, "--tokenizer: {}/{}: {}", request_.tokenizer, name, text.error().message);
-      }
-      RETURN_IF_ERROR(Put(name, *text));
-      ++copied;
-    }
-    return copied > 0 ? Status(Success{})
-                      : Fail(ExitCode::Usage, "--tokenizer {} has no file of a tokenizer, such as tokenizer.json",
-                             request_.tokenizer);
   }
 
   auto Put(const std::string& name, std::string_view text) -> Status {

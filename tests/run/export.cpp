@@ -144,8 +144,12 @@ TEST(Export, CopiesTokenizer) {
   std::filesystem::create_directories(training / "published");
   WriteText(training / "published/tokenizer.json", "{}");
   WriteText(training / "published/model.safetensors", "not copied");
+  constexpr size_t Large = (size_t{256} << 20) + 1;
+  WriteText(training / "published/tokenizer.model", "");
+  std::filesystem::resize_file(training / "published/tokenizer.model", Large);
   ASSERT_EQ(Export(training / "run", training / "model", {"--tokenizer", training / "published"}).status, 0);
   EXPECT_EQ(ReadText(training / "model/tokenizer.json"), "{}");
+  EXPECT_EQ(std::filesystem::file_size(training / "model/tokenizer.model"), Large);
   EXPECT_EQ(ReadWeights(training / "model/model.safetensors").size(), 21);
 }
 
@@ -203,6 +207,8 @@ TEST(Export, LeavesNothingWhenRefused) {
   text[text.size() / 2] = static_cast<char>(text[text.size() / 2] ^ 1);
   WriteText(file, text);
   std::filesystem::create_directories(training / "there");
+  std::filesystem::create_directories(training / "defaults");
+  WriteText(training / "defaults/generation_config.json", "{}");
   struct Case {
     std::string checkpoint;
     std::string output;
@@ -219,7 +225,8 @@ TEST(Export, LeavesNothingWhenRefused) {
        {"--dtype", "f16"},
        2,
        "element 101 of lm_head.weight is 70000, which float16 does not hold"},
-      {training / "run", training / "model", {"--tokenizer", training / "run"}, 2, "has no file of a tokenizer"},
+      {training / "run", training / "model", {"--tokenizer", training / "run"}, 2, "has no tokenizer.json"},
+      {training / "run", training / "model", {"--tokenizer", training / "defaults"}, 2, "has no tokenizer.json"},
       {training / "run", training / "run/model", {}, 2, "where a run keeps its files; name another folder"},
       {training / "run", training / "run/checkpoints/step-00000009", {}, 2, "where a run keeps its files"},
       // The temporary name is longer, and too long.
