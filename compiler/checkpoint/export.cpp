@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <future>
@@ -159,7 +160,8 @@ class Exporter {
     auto model = manifest_.model;
     model["seq"] = std::to_string(std::max(manifest_.data.seq, request_.longest_seq));
     if (!request_.tokenizer.empty()) {
-      RETURN_IF_ERROR(CopyTokenizer(request_.tokenizer, directory_));
+      const int64_t vocab = std::strtoll(model.at("vocab").c_str(), nullptr, 10);
+      RETURN_IF_ERROR(CopyTokenizer(request_.tokenizer, directory_, vocab));
     }
     const auto config = ConfigOfModel(model, type_);
     if (!config) {

@@ -31,8 +31,8 @@ struct ExportResult {
 };
 
 /// Writes the model under a temporary name, reads it again, and renames it: the directory appears whole or not at all.
-/// Memory: 64 MiB and the headers. Errors: Usage, Checkpoint, Environment; the temporary directory is removed then.
-/// What a killed export to the same path left is removed first.
+/// Memory: 64 MiB, the headers, and a tokenizer.json as objects. Errors: Usage, Checkpoint, Environment; the temporary
+/// directory is removed then. What a killed export to the same path left is removed first.
 auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult>;
 
 }  // namespace shardc

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "compiler/base/files.h"
 
 namespace shardc {
+
+using nlohmann::json;
 
 namespace {
 
@@ -53,9 +56,61 @@ auto ReadBlocks(const std::string& path, const auto& take) -> Status {
   return Success{};
 }
 
+auto ReadObject(const std::string& path) -> ErrorOr<json> {
+  std::string text;
+  RETURN_IF_ERROR(ReadBlocks(path, [&](std::string_view block) -> Status {
+    text += block;
+    return Success{};
+  }));
+  json object = json::parse(text, nullptr, false);
+  if (!object.is_object()) {
+    return RefuseFile(path, "it holds no JSON object");
+  }
+  return object;
+}
+
+/// Returns the largest id of a token in a tokenizer.json; -1 if it has no token.
+auto LargestId(const json& tokenizer) -> int64_t {
+  int64_t largest = -1;
+  const auto see = [&](const json& id) {
+    largest = std::max(largest, id.is_number_integer() ? id.get<int64_t>() : -1);
+  };
+  const auto member = [](const json& object, const char* name) {
+    const auto found = object.is_object() ? object.find(name) : object.end();
+    return found == object.end() ? nullptr : &*found;
+  };
+  const json* const model = member(tokenizer, "model");
+  if (const json* const vocab = model == nullptr ? nullptr : member(*model, "vocab"); vocab != nullptr) {
+    if (vocab->is_array()) {
+      // The place of a token is its id.
+      largest = std::ssize(*vocab) - 1;
+    } else {
+      std::ranges::for_each(*vocab, see);
+    }
+  }
+  if (const json* const added = member(tokenizer, "added_tokens"); added != nullptr) {
+    for (const json& token : *added) {
+      if (const json* const id = member(token, "id"); id != nullptr) {
+        see(*id);
+      }
+    }
+  }
+  return largest;
+}
+
+auto CheckIds(const std::string& path, int64_t vocab) -> Status {
+  const auto tokenizer = ReadObject(path);
+  if (!tokenizer) {
+    return tokenizer.error();
+  }
+  const int64_t largest = LargestId(*tokenizer);
+  return largest < vocab ? Status(Success{})
+                         : RefuseFile(path, "its largest id is {}, and the model takes ids below {}", largest, vocab);
+}
+
 }  // namespace
 
-auto CopyTokenizer(const std::string& from, const Descriptor& to) -> Status {
+auto CopyTokenizer(const std::string& from, const Descriptor& to, int64_t vocab) -> Status {
   const auto directory = OpenDirectory(PosixFs(), from);
   if (!directory) {
     return Fail(ExitCode::Usage, "--tokenizer: {}", directory.error().message);
@@ -70,6 +125,9 @@ auto CopyTokenizer(const std::string& from, const Descriptor& to) -> Status {
       continue;
     }
     const std::string path = from + "/" + row.name;
+    if (std::string_view(row.name) == "tokenizer.json") {
+      RETURN_IF_ERROR(CheckIds(path, vocab));
+    }
     auto file = AtomicFile::CreateAt(to, row.name);
     if (!file) {
       return file.error();

@@ -10,6 +10,6 @@ namespace shardc {
 
 /// Copies the files of the tokenizer in the folder `from`. Errors: Usage, if the folder has none, or one with an id
 /// that is not below `vocab`.
-auto CopyTokenizer(const std::string& from, const Descriptor& to) -> Status;
+auto CopyTokenizer(const std::string& from, const Descriptor& to, int64_t vocab) -> Status;
 
 }  // namespace shardc

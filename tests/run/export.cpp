@@ -188,6 +188,30 @@ TEST(Export, RemovesWhatKilledOnesLeft) {
   }
 }
 
+TEST(Export, RefusesTokenizerThatDiffers) {
+  const Training training(ShortSets);
+  ASSERT_EQ(training.Run().status, 0);
+  std::filesystem::create_directories(training / "published");
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  for (const Case& c : {
+           Case{R"({"model": {"vocab": {"a": 3, "b": 255}}, "added_tokens": [{"id": 254, "content": "c"}]})", nullptr},
+           {R"({"model": {"vocab": {"a": 256, "b": 1}}})", "its largest id is 256, and the model takes ids below 256"},
+           {R"({"added_tokens": [{"id": 300, "content": "c"}]})", "its largest id is 300, and"},
+           {R"({"model": {"vocab": [["a", 0.5]]}, "added_tokens": [{"id": 1, "content": "c"}]})", nullptr},
+           {R"({"model": )", "tokenizer.json: it holds no JSON object"},
+       }) {
+    SCOPED_TRACE(c.text);
+    WriteText(training / "published/tokenizer.json", c.text);
+    const Outcome outcome = Export(training / "run", training / "model", {"--tokenizer", training / "published"});
+    EXPECT_EQ(outcome.status, c.message == nullptr ? 0 : 2) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(c.message == nullptr ? "" : c.message));
+    std::filesystem::remove_all(training / "model");
+  }
+}
+
 TEST(Export, LeavesNothingWhenRefused) {
   const Training training(ShortRun(
       {"train.steps=1",
