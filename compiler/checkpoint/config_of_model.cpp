@@ -43,7 +43,8 @@ static auto Takes(const published::ClassRow& row, const std::map<std::string, st
   });
 }
 
-auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype) -> ErrorOr<std::string> {
+auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype,
+                   const std::map<std::string, std::string>& special_tokens) -> ErrorOr<std::string> {
   const auto row = std::ranges::find_if(published::ClassRows, [&](const published::ClassRow& each) {
     return each.family == model.at("family") && Takes(each, model);
   });
@@ -66,6 +67,11 @@ auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype)
     if (only.architecture == row->name && std::ranges::find(values, ordered_json::parse(only.absent)) == values.end()) {
       config[only.key] = values[0];
     }
+  }
+  for (const std::string_view key : published::SpecialTokenKeys) {
+    const auto found = special_tokens.find(std::string(key));
+    // The class has ids of its own for an absent key.
+    config[key] = found == special_tokens.end() ? ordered_json() : ordered_json::parse(found->second);
   }
   config["rope_theta"] = ordered_json::parse(model.at("rope_theta"));
   config["rope_scaling"] = nullptr;

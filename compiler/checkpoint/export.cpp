@@ -159,11 +159,17 @@ class Exporter {
     const std::vector<FilePlan> plans = PlanFiles();
     auto model = manifest_.model;
     model["seq"] = std::to_string(std::max(manifest_.data.seq, request_.longest_seq));
+    std::map<std::string, std::string> special_tokens;
     if (!request_.tokenizer.empty()) {
       const int64_t vocab = std::strtoll(model.at("vocab").c_str(), nullptr, 10);
       RETURN_IF_ERROR(CopyTokenizer(request_.tokenizer, directory_, vocab));
+      auto read = SpecialTokens(request_.tokenizer, vocab);
+      if (!read) {
+        return read.error();
+      }
+      special_tokens = *std::move(read);
     }
-    const auto config = ConfigOfModel(model, type_);
+    const auto config = ConfigOfModel(model, type_, special_tokens);
     if (!config) {
       return config.error();
     }

@@ -20,7 +20,7 @@ struct ExportRequest {
   int64_t max_file = 5'000'000'000;
   /// Tokens of the longest sequence that the model takes, if that is more than what the run trained with.
   int64_t longest_seq = 0;
-  /// Directory whose files of a tokenizer are copied; empty: none.
+  /// Directory whose files of a tokenizer are copied, and whose config.json gives special tokens; empty: none.
   std::string tokenizer;
 };
 

@@ -33,9 +33,10 @@ struct PublishedConfig {
 auto ReadPublishedConfig(std::string_view text) -> ErrorOr<PublishedConfig>;
 
 /// Returns the text of a config.json for a model of ours: `model` is the line `model` of a plan, `dtype` the type of
-/// the weights. Its spelling is one that transformers 4 and 5 read. Errors: Usage, where no config.json
-/// says what the model computes.
-auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype) -> ErrorOr<std::string>;
+/// the weights, `special_tokens` what SpecialTokens returns: those that it lacks are null. Its spelling is one that
+/// transformers 4 and 5 read. Errors: Usage, where no config.json says what the model computes.
+auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype,
+                   const std::map<std::string, std::string>& special_tokens) -> ErrorOr<std::string>;
 
 /// Returns true for a tensor that transformers computes and does not load: HF_BUFFER.
 auto IsPublishedBuffer(std::string_view tensor) -> bool;

@@ -109,6 +109,10 @@ inline constexpr auto IgnoredKeys = std::to_array<std::string_view>({
 #include "schemas/hf_config.def"
 });
 
+/// Keys whose values are ids of a tokenizer.
+inline constexpr auto SpecialTokenKeys =
+    std::to_array<std::string_view>({"bos_token_id", "eos_token_id", "pad_token_id"});
+
 struct KeyType {
   std::string_view key;
   std::string_view type;

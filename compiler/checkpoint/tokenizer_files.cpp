@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/files.h"
+#include "compiler/checkpoint/published_config.h"
+#include "compiler/checkpoint/published_rows.h"
 
 namespace shardc {
 
@@ -139,6 +142,28 @@ auto CopyTokenizer(const std::string& from, const Descriptor& to, int64_t vocab)
   return has_tokens
              ? Status(Success{})
              : Fail(ExitCode::Usage, "--tokenizer {} has no tokenizer.json, tokenizer.model or vocab.json", from);
+}
+
+auto SpecialTokens(const std::string& from, int64_t vocab) -> ErrorOr<std::map<std::string, std::string>> {
+  std::map<std::string, std::string> tokens;
+  const std::string path = from + "/" + ConfigName;
+  if (std::error_code unknown; !std::filesystem::exists(path, unknown)) {
+    return tokens;
+  }
+  const auto config = ReadObject(path);
+  if (!config) {
+    return config.error();
+  }
+  for (const std::string_view key : published::SpecialTokenKeys) {
+    const json value = config->value(key, json());
+    // Some models say by -1 that they have no such token.
+    const auto is_id = [&](const json& id) { return id.is_number_integer() && id < vocab; };
+    if (!value.is_null() && !(value.is_array() ? std::ranges::all_of(value, is_id) : is_id(value))) {
+      return RefuseFile(path, "`{}` is {:.60}, and the model takes ids below {}", key, value.dump(), vocab);
+    }
+    tokens[std::string(key)] = value.dump();
+  }
+  return tokens;
 }
 
 }  // namespace shardc

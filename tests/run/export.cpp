@@ -212,6 +212,32 @@ TEST(Export, RefusesTokenizerThatDiffers) {
   }
 }
 
+TEST(Export, TakesSpecialTokens) {
+  const Training training(ShortSets);
+  ASSERT_EQ(training.Run().status, 0);
+  const std::vector<const char*> keys{"bos_token_id", "eos_token_id", "pad_token_id"};
+  // Without a key transformers takes the ids of Llama's tokenizer.
+  ASSERT_EQ(Export(training / "run", training / "bare").status, 0);
+  for (const char* const key : keys) {
+    EXPECT_EQ(json::parse(ReadText(training / "bare/config.json")).at(key), json()) << key;
+  }
+  std::filesystem::create_directories(training / "published");
+  WriteText(training / "published/tokenizer.json", "{}");
+  WriteText(training / "published/config.json", R"({"bos_token_id": 255, "eos_token_id": [3, 4], "vocab_size": 9})");
+  ASSERT_EQ(Export(training / "run", training / "model", {"--tokenizer", training / "published"}).status, 0);
+  const json config = json::parse(ReadText(training / "model/config.json"));
+  EXPECT_EQ(config.at("bos_token_id"), 255);
+  EXPECT_EQ(config.at("eos_token_id"), json({3, 4}));
+  EXPECT_EQ(config.at("pad_token_id"), json());
+  EXPECT_EQ(config.at("vocab_size"), 256);
+  for (const char* const id : {"256", "[1, 256]", R"("</s>")", "1.5"}) {
+    WriteText(training / "published/config.json", fmt::format(R"({{"eos_token_id": {}}})", id));
+    const Outcome outcome = Export(training / "run", training / "refused", {"--tokenizer", training / "published"});
+    EXPECT_EQ(outcome.status, 2) << id;
+    EXPECT_THAT(outcome.err, HasSubstr("config.json: `eos_token_id` is "));
+  }
+}
+
 TEST(Export, LeavesNothingWhenRefused) {
   const Training training(ShortRun(
       {"train.steps=1",
