@@ -33,9 +33,9 @@ struct TrialOptions {
 auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
     -> std::optional<KnobRow>;
 
-/// Returns the least number of ranks along dp on which the recipe fits, its microbatches cut as it takes: with the batch
-/// of a step as it is, or, if there is no such number, with the batch of each rank as it is. Nothing if no number up to
-/// MostRanksTried fits.
+/// Returns the least number of ranks along dp on which the recipe fits, its microbatches cut as it takes: with the
+/// batch of a step as it is, or, if there is no such number, with the batch of each rank as it is. Nothing if no number
+/// up to MostRanksTried fits.
 auto LeastRanksThatFit(const FitUse& fit, const Plan& plan, const TrialOptions& options) -> std::optional<LeastRanks>;
 
 }  // namespace shardc
