@@ -198,16 +198,18 @@ TEST(Refused, ARunDirectoryThatAnotherLaunchHas) {
 }
 
 TEST(Refused, AWorldOfAnotherSizeInOneProcess) {
-  // Two hosts and three divide the ranks, so that each process by itself has nothing to refuse.
-  const Training training({"mesh.dp=6", "batch.global=6"});
   struct Case {
     const char* of_process_0;
     const char* of_process_1;
     const char* local_of_process_0;
+    Sets sets;
     const char* expected;
   };
-  for (const Case& c : {Case{"2", "3", "1", "was started as one of 3, and process 0 as one of 2"},
-                        Case{"2", "2", "2", "was started as one of 1 on its host, and process 0 as one of 2"}}) {
+  // Two hosts and three divide six ranks, so that each process by itself has nothing to refuse.
+  for (const Case& c :
+       {Case{"2", "3", "1", {"mesh.dp=6", "batch.global=6"}, "was started as one of 3, and process 0 as one of 2"},
+        Case{"2", "2", "2", {"mesh.dp=2"}, "was started as one of 1 on its host, and process 0 as one of 2"}}) {
+    const Training training(c.sets);
     const std::string port = std::to_string(FreePort());
     const auto start = [&](const char* rank, const char* world, const char* local) {
       return std::make_unique<Process>(
