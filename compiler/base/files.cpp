@@ -137,7 +137,7 @@ auto AtomicFile::Append(std::string_view bytes) -> Status {
   RETURN_IF_ERROR(AppendAll(file_, bytes));
   appended_ += std::ssize(bytes);
   if (appended_ - started_ >= BytesAtOnce) {
-    // What it cannot begin, Fsync does.
+    // Fsync does the rest, whatever comes of this.
     static_cast<void>(sync_file_range(file_.get(), started_, appended_ - started_, SYNC_FILE_RANGE_WRITE));
     started_ = appended_;
   }

@@ -85,7 +85,7 @@ class Builder final : public nlohmann::json_sax<json> {
 }  // namespace
 
 auto ParseJson(std::string_view text, ExitCode code) -> ErrorOr<json> {
-  // What the parser would skip, and what it would take for the end of the text.
+  // The parser would skip a mark, and would take a zero for the end of the text.
   if (text.starts_with("\xef\xbb\xbf")) {
     return Fail(code, "the text begins with a byte order mark");
   }

@@ -63,7 +63,7 @@ static auto RowOf(Knob knob, const Plan& plan, const PlanFigures& now, const Cha
 }
 
 auto PlanTrial(const RecipeOptions& recipe, const std::string& text, const std::vector<std::string>& sets) -> Trial {
-  // What comes later moves no byte.
+  // Later passes move no byte.
   const auto plan = ChangedRecipe(recipe, text).PlanWith(sets, PassKind::Allocate);
   if (!plan) {
     return {.refused = plan.error().message};

@@ -256,7 +256,7 @@ auto Search::CheapestOf(const Combinations& cells) -> Combinations {
   };
   std::priority_queue<Node, std::vector<Node>, std::greater<>> waiting;
   std::set<Combination> seen;
-  // What is refused is taken for as cheap as what it was reached from, and not taken.
+  // A refused combination counts as cheap as the one that it was reached from, and is not taken.
   const auto add = [&](const Combinations& combinations, int64_t wire) {
     Combinations least;
     std::ranges::transform(combinations, std::back_inserter(least),
@@ -287,7 +287,7 @@ auto Search::CheapestOf(const Combinations& cells) -> Combinations {
       cheapest.push_back(node.combination);
       least_wire = node.wire;
     }
-    // Of a combination that fits too: others may send as much with fewer keys.
+    // Also those of one that fits: others may send as much with fewer keys.
     add(Dearer(node.combination), node.wire);
   }
   return cheapest;

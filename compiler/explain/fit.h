@@ -1,4 +1,4 @@
-// Whether a plan fits into the memory of a rank, what each change of its recipe would make of that, and which changes
+// Judges if a plan fits into the memory of a rank, what each change of its recipe would make of that, and which changes
 // and ranks are the cheapest that fit.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Whether a recipe is accepted with more ranks, as far as its plan tells.
+// Judges if a recipe is accepted with more ranks, as far as its plan tells.
 #pragma once
 
 #include <string_view>

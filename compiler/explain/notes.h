@@ -1,5 +1,5 @@
-// What a plan does that its user may not have meant, though nothing about it is wrong: one line each, with the key that
-// answers it. `check` and `plan` print these lines, and so does the start of a run.
+// Notes on a plan that its user may not have meant so, though nothing about it is wrong: one line each, with the key
+// that answers it. `check` and `plan` print these lines, and so does the start of a run.
 #pragma once
 
 #include <string>
