@@ -225,10 +225,7 @@ auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Stat
     published.push_back(entry.substr(std::min(end + 1, entry.size())));
   }
   body_->book->Fill(published);
-  // Connects each pair.
-  const std::vector<std::byte> nothing(size);
-  std::vector<std::byte> from_each(size);
-  return AllToAll(nothing.data(), 1, from_each.data(), 1);
+  return Barrier();
 }
 
 auto PeerGroup::Break(int64_t peer, std::string_view why) -> Error {
@@ -304,7 +301,30 @@ auto PeerGroup::AllGather(const std::byte* mine, int64_t bytes, std::byte* all) 
   if (mine != own && bytes > 0) {
     std::memmove(own, mine, static_cast<size_t>(bytes));
   }
+  if (options_.size > MostDirectPeers + 1 && bytes * options_.size <= MostBytesInRounds) {
+    return GatherInRounds(bytes, all);
+  }
   return ExchangeWithEach([&](int64_t) { return own; }, all, bytes);
+}
+
+auto PeerGroup::GatherInRounds(int64_t bytes, std::byte* all) -> Status {
+  if (broken_ != nullptr) {
+    return *broken_;
+  }
+  // Slot i is that of member index + i. In each round as many slots come as are there: those of the members from index
+  // + distance on.
+  std::vector<std::byte> slots(all + options_.index * bytes, all + (options_.index + 1) * bytes);
+  slots.resize(static_cast<size_t>(bytes * options_.size));
+  for (int64_t distance = 1; distance < options_.size; distance *= 2) {
+    body_->transfers.assign(1, {.to = (options_.index + options_.size - distance) % options_.size,
+                                .sent = slots.data(),
+                                .from = (options_.index + distance) % options_.size,
+                                .received = slots.data() + distance * bytes,
+                                .bytes = bytes * std::min(distance, options_.size - distance)});
+    RETURN_IF_ERROR(Exchange());
+  }
+  std::ranges::rotate_copy(slots, slots.end() - options_.index * bytes, all);
+  return Success{};
 }
 
 auto PeerGroup::AllToAll(const std::byte* to_each, int64_t stride, std::byte* from_each, int64_t bytes) -> Status {

@@ -1,4 +1,5 @@
-// A group of processes on several hosts, each connected with each, that exchange memory: Gloo, by way of c10d.
+// A group of processes on several hosts that exchange memory: Gloo, by way of c10d. A pair of them is connected when it
+// first exchanges something.
 //
 // Every member makes the same calls in the same order. A group has an error once: the connections are closed then, so
 // that the peers learn of it too, and every further call has that error.
@@ -36,21 +37,26 @@ class PeerGroup {
     Seconds timeout{600};
   };
 
-  /// Every member is connected with every other on return. From now on the process ignores SIGPIPE, unless it has a
-  /// handler for it. Cost: a constant number of calls to the store.
+  /// Every member has heard of every other on return. From now on the process ignores SIGPIPE, unless it has a handler
+  /// for it. Cost: a constant number of calls to the store.
   static auto Create(JobStore& store, const Options& options) -> ErrorOr<std::unique_ptr<PeerGroup>>;
   ~PeerGroup();
 
   auto index() const -> int64_t { return options_.index; }
   auto size() const -> int64_t { return options_.size; }
 
-  /// all = every member's `bytes` of `mine`, in the order of the group. `mine` may be the own slice of `all`. Cost:
-  /// each member sends `mine` to each peer, out of the memory itself.
+  /// all = every member's `bytes` of `mine`, in the order of the group. Cost: each member sends `mine` to each peer,
+  /// out of the memory itself. Few bytes of more than MostDirectPeers peers come in rounds instead, by way of others:
+  /// messages and connections of a member then grow with the logarithm of the size.
   auto AllGather(const std::byte* mine, int64_t bytes, std::byte* all) -> Status;
   /// Each peer gets `bytes` from to_each + its index * stride, out of the memory itself. What a peer has for this
   /// member comes to from_each + its index * bytes; the own slots are left alone. Requires: the two are apart.
   auto AllToAll(const std::byte* to_each, int64_t stride, std::byte* from_each, int64_t bytes) -> Status;
   auto Barrier() -> Status;
+
+  static constexpr int64_t MostDirectPeers = 15;
+  /// Bytes of all members together, above which each peer is sent to.
+  static constexpr int64_t MostBytesInRounds = int64_t{1} << 20;
 
  private:
   explicit PeerGroup(Options options);
@@ -61,8 +67,10 @@ class PeerGroup {
   /// `distance` sends; for the distances from 1 to size - 1.
   template <class Sent>
   auto ExchangeWithEach(const Sent& sent, std::byte* from_each, int64_t bytes) -> Status;
+  /// Replaces `all`, in which the own slot is set.
+  auto GatherInRounds(int64_t bytes, std::byte* all) -> Status;
   struct Transfer;
-  /// Those of body_, all at once.
+  /// Carries out the transfers of body_, all at once.
   auto Exchange() -> Status;
   auto Break(int64_t peer, std::string_view why) -> Error;
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ranges>
 #include <thread>
 
 #include "tests/net/members.h"
@@ -125,7 +126,7 @@ auto ExchangeUntilFailure(PeerGroup& group, size_t bytes) -> std::string {
 
 TEST_F(PeerGroupTest, ExchangesBytesOfAnyLength) {
   const StoreServer server = StartServer();
-  for (const int64_t size : {3, 2}) {
+  for (const int64_t size : {3, 2, 17}) {
     EXPECT_THAT(MakeGroup(server, {.name = fmt::format("of {}", size), .size = size}, ExchangesAreRight)->Texts(),
                 Each("right"));
   }
@@ -189,6 +190,39 @@ TEST_F(PeerGroupTest, ManyMembersAskTheStoreAsOftenAsFew) {
   // Two more by the last to come.
   EXPECT_THAT(operations(2), Each(AnyOf("5", "7")));
   EXPECT_THAT(operations(16), Each(AnyOf("5", "7")));
+}
+
+auto NumSockets() -> int64_t {
+  int64_t count = 0;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    count += std::filesystem::read_symlink(file, gone).string().starts_with("socket:") ? 1 : 0;
+  }
+  return count;
+}
+
+TEST_F(PeerGroupTest, ManyMembersGatherByFewConnections) {
+  constexpr int64_t Size = 40;
+  const StoreServer server = StartServer();
+  const Members members(Size, [&](int64_t i) -> std::string {
+    const auto store = ConnectTo(server);
+    const int64_t before = NumSockets();
+    const auto group = PeerGroup::Create(*store, {.name = "dp", .index = i, .size = Size, .own_address = "127.0.0.1"});
+    if (!group) {
+      return group.error().message;
+    }
+    std::vector<int64_t> all(Size);
+    const Status gathered =
+        (*group)->AllGather(reinterpret_cast<const std::byte*>(&i), sizeof i, reinterpret_cast<std::byte*>(all.data()));
+    if (!gathered) {
+      return gathered.error().message;
+    }
+    EXPECT_TRUE(std::ranges::equal(all, std::views::iota(int64_t{0}, Size)));
+    // Those that are 1, 2, 4, 8, 16 and 32 members away in both directions, of which -32 is 8; and a socket that
+    // listens.
+    return NumSockets() - before <= 12 ? "few" : fmt::format("{} sockets", NumSockets() - before);
+  });
+  EXPECT_THAT(members.Texts(), Each("few"));
 }
 
 TEST_F(PeerGroupTest, MemberThatDoesNotComeIsNamed) {
