@@ -21,10 +21,14 @@ struct MachineRow {
   Figure memory;
   /// Operations per second in bf16, without sparsity.
   Figure peak_bf16;
+  /// Operations per second in f32, without tensor cores.
+  Figure peak_f32;
   /// Bytes per second, of the device's memory.
   Figure memory_bandwidth;
   /// Bytes per second in one direction, to the other devices of the host.
   Figure link_bandwidth;
+  /// Bytes per second in one direction, to other hosts, for each device.
+  Figure network_bandwidth;
   /// Bytes that driver, collectives and libraries take beside the plan's arenas.
   Figure outside_arenas;
 };

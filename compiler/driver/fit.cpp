@@ -43,8 +43,8 @@ class ChangedRecipe {
 
 }  // namespace
 
-/// Plans the recipe with a change. `plan` is that of the recipe as it is, and has the figures `now`.
-static auto RowOf(Knob knob, const Plan& plan, const PlanFigures& now, const ChangedRecipe& recipe) -> KnobRow {
+/// Plans the recipe with a change. `plan` is that of the recipe as it is, and has the figures `fit.now`.
+static auto RowOf(Knob knob, const Plan& plan, const FitUse& fit, const ChangedRecipe& recipe) -> KnobRow {
   if (!knob.refused.empty()) {
     return {.knob = std::move(knob)};
   }
@@ -53,9 +53,9 @@ static auto RowOf(Knob knob, const Plan& plan, const PlanFigures& now, const Cha
     knob.refused = other.error().message;
     return {.knob = std::move(knob)};
   }
-  const PlanFigures figures = FiguresOf(*other);
+  const PlanFigures figures = FiguresOf(*other, fit.budget.machine);
   // Only plans whose figures agree can be one plan.
-  if (figures == now && PlanHash(*other) == PlanHash(plan)) {
+  if (figures == fit.now && PlanHash(*other) == PlanHash(plan)) {
     knob.refused = "it makes the same plan";
     return {.knob = std::move(knob)};
   }
@@ -74,27 +74,47 @@ auto PlanTrial(const RecipeOptions& recipe, const std::string& text, const std::
 
 auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::string& text, const MemoryBudget& budget)
     -> FitUse {
-  FitUse fit{.budget = budget, .now = FiguresOf(plan), .device = plan.device, .sequences = SamplesPerStep(plan)};
+  FitUse fit{.budget = budget,
+             .now = FiguresOf(plan, budget.machine),
+             .device = plan.device,
+             .sequences = SamplesPerStep(plan)};
   const ChangedRecipe changed(recipe, text);
   std::vector<Knob> knobs = KnobsOf(plan);
   fit.knobs.resize(knobs.size());
-  InParallel(knobs.size(), [&](size_t i) { fit.knobs[i] = RowOf(std::move(knobs[i]), plan, fit.now, changed); });
+  InParallel(knobs.size(), [&](size_t i) { fit.knobs[i] = RowOf(std::move(knobs[i]), plan, fit, changed); });
   const Stopwatch watch;
   ScanBar bar(stderr);
+  const auto tell = [&](size_t planned) {
+    if (watch.Elapsed() > Seconds{1}) {
+      bar.Show(fmt::format("planning combinations of keys, {} so far", planned));
+    }
+  };
   const TrialOptions trials{.plan = [&](const std::vector<std::string>& sets) { return PlanTrial(recipe, text, sets); },
-                            .tell =
-                                [&](size_t planned) {
-                                  if (watch.Elapsed() > Seconds{1}) {
-                                    bar.Show(fmt::format("planning combinations of keys, {} so far", planned));
-                                  }
-                                }};
-  fit.cheapest = CheapestThatFits(fit, OffersOf(plan), trials);
+                            .tell = tell};
+  const AllOffers offers = OffersOf(plan);
+  const auto cheapest = CheapestThatFits(fit, offers, trials);
+  fit.cheapest = cheapest ? std::optional(cheapest->row) : std::nullopt;
   fit.least_ranks = LeastRanksThatFit(fit, plan, trials);
+  if (!fit.now.time) {
+    return fit;
+  }
+  // The time of a step takes the last pass, which orders the streams.
+  const auto plan_whole = [&](const std::vector<std::string>& sets) {
+    const auto whole = changed.PlanWith(sets);
+    return whole ? Trial{.figures = FiguresOf(*whole, budget.machine), .least = {}, .refused = ""}
+                 : Trial{.refused = whole.error().message};
+  };
+  if (fit.least_ranks) {
+    fit.least_ranks->row.figures->time = plan_whole(fit.least_ranks->row.knob.sets).figures.time;
+  }
+  if (cheapest) {
+    fit.fastest = FastestFrom({AsItIs(offers), cheapest->combination}, fit, offers, {.plan = plan_whole, .tell = tell});
+  }
   return fit;
 }
 
 auto FitOfPlanFile(const Plan& plan, const MemoryBudget& budget) -> FitUse {
-  return {.budget = budget, .now = FiguresOf(plan), .device = plan.device, .has_recipe = false};
+  return {.budget = budget, .now = FiguresOf(plan, budget.machine), .device = plan.device, .has_recipe = false};
 }
 
 }  // namespace shardc

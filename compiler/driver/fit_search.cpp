@@ -29,12 +29,8 @@ using Combinations = std::vector<Combination>;
 class Search {
  public:
   Search(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
-      : fit_(fit), offers_(offers), options_(options) {
-    for (size_t i = 0; i < NumSubjects; ++i) {
-      as_is_[i] = offers[i].as_is;
-    }
-  }
-  auto Run() -> std::optional<KnobRow>;
+      : fit_(fit), offers_(offers), options_(options), as_is_(AsItIs(offers)) {}
+  auto Run() -> std::optional<Found>;
 
  private:
   static auto At(Combination& combination, Subject subject) -> size_t& {
@@ -77,7 +73,7 @@ class Search {
   auto Dearer(const Combination& combination) -> Combinations;
   /// Returns the cheapest of all that have the FLOPs of these cells.
   auto CheapestOf(const Combinations& cells) -> Combinations;
-  auto FewestKeys(const Combinations& cheapest) -> KnobRow;
+  auto FewestKeys(const Combinations& cheapest) -> Found;
   /// Returns all cells that the recipe's checks take, with the policy that keeps the least.
   auto Cells() -> Combinations;
 
@@ -293,7 +289,7 @@ auto Search::CheapestOf(const Combinations& cells) -> Combinations {
   return cheapest;
 }
 
-auto Search::FewestKeys(const Combinations& cheapest) -> KnobRow {
+auto Search::FewestKeys(const Combinations& cheapest) -> Found {
   std::map<size_t, Combinations> by_keys;
   for (const Combination& one : cheapest) {
     for (const Combination& each : WithEach(one, Subject::Chunks, false)) {
@@ -307,7 +303,7 @@ auto Search::FewestKeys(const Combinations& cheapest) -> KnobRow {
       // The mildest of the offers that take as many keys.
       const auto most = std::ranges::max_element(
           combinations, {}, [&](const Combination& one) { return std::pair(TrialOf(one).figures.reserved, one); });
-      return {.knob = KnobOf(offers_, *most), .figures = TrialOf(*most).figures};
+      return {.combination = *most, .row = {.knob = KnobOf(offers_, *most), .figures = TrialOf(*most).figures}};
     }
   }
   CHECK(false, "one of them fits");
@@ -338,7 +334,7 @@ auto Search::Cells() -> Combinations {
   return cells;
 }
 
-auto Search::Run() -> std::optional<KnobRow> {
+auto Search::Run() -> std::optional<Found> {
   Combinations cells = Cells();
   const Combinations that_may_fit = CellsThatMayFit(cells);
   // A policy that is refused rules nothing out.
@@ -373,8 +369,7 @@ auto Search::Run() -> std::optional<KnobRow> {
 
 }  // namespace
 
-auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
-    -> std::optional<KnobRow> {
+auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOptions& options) -> std::optional<Found> {
   return Search(fit, offers, options).Run();
 }
 

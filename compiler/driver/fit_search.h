@@ -1,5 +1,6 @@
-// The cheapest combination of keys with which a recipe fits, and the least number of ranks on which it does. Both are
-// found by plans alone: what is answered was planned, and what is ruled out needs too much by a plan's own buffers.
+// The cheapest and a fast combination of keys with which a recipe fits, and the least number of ranks on which it does.
+// All are found by plans alone: what is answered was planned, and what is ruled out needs too much by a plan's own
+// buffers.
 #pragma once
 
 #include <functional>
@@ -28,10 +29,23 @@ struct TrialOptions {
   std::function<void(size_t planned)> tell;
 };
 
+/// A combination with its plan.
+struct Found {
+  Combination combination{};
+  KnobRow row;
+};
+
 /// Returns the combination of `offers` that fits, with the fewest FLOPs of a step on a rank; of these, with the fewest
 /// bytes on the wire; of these, with the fewest keys changed. Nothing if none fits.
-auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
-    -> std::optional<KnobRow>;
+auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOptions& options) -> std::optional<Found>;
+
+/// Returns the combination with the least time of a step to which this search comes: from each of `begins`, one subject
+/// after another takes the offer that fits with which a step is fastest, until none is faster by LeastGain. Nothing if
+/// no plan of `begins` fits or has a time.
+auto FastestFrom(const std::vector<Combination>& begins, const FitUse& fit, const AllOffers& offers,
+                 const TrialOptions& options) -> std::optional<KnobRow>;
+/// The part of a step's time for which a key is worth changing.
+constexpr double LeastGain = 0.002;
 
 /// Returns the least number of ranks along dp on which the recipe fits, its microbatches cut as it takes: with the
 /// batch of a step as it is, or, if there is no such number, with the batch of each rank as it is. Nothing if no number

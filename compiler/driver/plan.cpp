@@ -150,6 +150,7 @@ static auto ReportOf(const Plan& plan, const std::optional<FitUse>& fit) -> Erro
   Report report = Explain(plan);
   report.mixture = MixtureOf(plan, *facts);
   report.fit = fit;
+  report.time = fit ? fit->now.time : report.time;
   return report;
 }
 

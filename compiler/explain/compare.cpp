@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -61,6 +62,10 @@ static auto FiguresIn(const Report& report) -> std::vector<FigureChange> {
   }
   add(FigureKind::Flops, "of a step on a rank", report.flops.model.value);
   add(FigureKind::Flops, "recomputed in a step on a rank", report.flops.recompute.value);
+  if (report.time) {
+    add(FigureKind::Time, fmt::format("of a step on {}", report.time->machine->name),
+        std::llround(report.time->step().value * 1e6));
+  }
   add(FigureKind::Count, "ranks", report.plan->mesh.num_ranks());
   add(FigureKind::Count, "parameters", report.parameters_total);
   add(FigureKind::Count, "tokens per step", report.plan->run.tokens_per_step);
@@ -99,6 +104,7 @@ static auto FigureText(FigureKind kind, int64_t value) -> std::string {
     case FigureKind::Memory:
     case FigureKind::Wire: return FormatMemory(Bytes{value});
     case FigureKind::Flops: return FormatFlops(Flops{value});
+    case FigureKind::Time: return FormatTime(Seconds{static_cast<double>(value) * 1e-6});
     case FigureKind::Count: return Grouped(value);
   }
   CHECK(false, "figure {}", static_cast<int>(kind));
@@ -118,6 +124,7 @@ static auto TitleOf(FigureKind kind) -> std::string_view {
     case FigureKind::Memory: return "memory per rank";
     case FigureKind::Wire: return "sent per step and rank";
     case FigureKind::Flops: return "FLOPs";
+    case FigureKind::Time: return "time, estimated";
     case FigureKind::Count: return "counts; collectives are those of a step on a rank";
   }
   CHECK(false, "figure {}", static_cast<int>(kind));

@@ -16,15 +16,15 @@ struct KeyChange {
   std::string b;
 };
 
-enum class FigureKind : uint8_t { Memory, Wire, Flops, Count };
+enum class FigureKind : uint8_t { Memory, Wire, Flops, Time, Count };
 template <>
 struct EnumNames<FigureKind> {
-  static constexpr std::array<std::string_view, 4> names{"memory", "wire", "flops", "count"};
+  static constexpr std::array<std::string_view, 5> names{"memory", "wire", "flops", "time", "count"};
 };
 
 struct FigureChange {
   FigureKind kind = FigureKind::Memory;
-  /// "activations", "all_gather dp bf16".
+  /// "activations", "all_gather dp bf16". Times are in microseconds.
   std::string name;
   int64_t a = 0;
   int64_t b = 0;

@@ -215,6 +215,7 @@ auto Explain(const Plan& plan) -> Report {
   report.checkpoint = CheckpointBytesOf(plan);
   report.step_communication = CommunicationOf(plan, SectionKind::Step);
   report.overlaps = OverlapsOf(plan);
+  report.time = StepTimeOf(plan);
   AddRingsAndLoss(plan, report);
   report.gradient_sums = GradientSumsOf(plan);
   report.init = InitOf(plan);

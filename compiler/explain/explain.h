@@ -12,6 +12,7 @@
 #include "compiler/explain/preset_use.h"
 #include "compiler/explain/schedule_chart.h"
 #include "compiler/explain/source_shares.h"
+#include "compiler/explain/step_time.h"
 #include "compiler/ops/communication.h"
 #include "compiler/ops/ops.h"
 
@@ -109,6 +110,8 @@ struct Report {
   std::vector<Communication> step_communication;
   std::vector<OverlapUse> overlaps;
   StepFlops flops;
+  /// Set for devices whose streams run side by side.
+  std::optional<StepTime> time;
   std::vector<InitUse> init;
   SeedUse seed;
   std::vector<UnitUse> units;

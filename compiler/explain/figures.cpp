@@ -25,12 +25,13 @@ static auto OutsideOfRank(const Plan& plan, const OutsideArenas& outside) -> Byt
              : Bytes{};
 }
 
-auto FiguresOf(const Plan& plan) -> PlanFigures {
+auto FiguresOf(const Plan& plan, const MachineRow* machine) -> PlanFigures {
   PlanFigures figures{.reserved = ReservedBytes(plan),
                       .communicators = NcclCommunicatorsOf(plan).bytes(),
                       .outside = OutsideOfRank(plan, OutsideArenasOf(plan)),
                       .flops = StepFlopsOf(plan),
-                      .wire = StepWireOf(plan)};
+                      .wire = StepWireOf(plan),
+                      .time = StepTimeOf(plan, machine)};
   for (int section = 0; section < NumSections; ++section) {
     for (const MemoryUse& use : MemoryOverOps(plan, static_cast<SectionKind>(section))) {
       figures.peak = std::max(figures.peak, use.total());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/explain/memory_walk.h"
+#include "compiler/explain/step_time.h"
 #include "compiler/ops/communication.h"
 #include "compiler/ops/step_flops.h"
 
@@ -10,7 +11,7 @@ namespace shardc {
 /// Returns the bytes that one rank sends in a step.
 auto StepWireOf(const Plan& plan) -> Bytes;
 
-/// Each of one rank.
+/// Each of one rank. Plans are equal in them if all but the time are.
 struct PlanFigures {
   /// The most that is alive at once, in any section; and the arenas, which hold it.
   Bytes peak;
@@ -21,6 +22,8 @@ struct PlanFigures {
   Bytes outside;
   StepFlops flops;
   Bytes wire;
+  /// StepTimeOf, which the others decide together with the order of the ops.
+  std::optional<StepTime> time;
 
   friend auto operator==(const PlanFigures& a, const PlanFigures& b) -> bool {
     return a.peak == b.peak && a.reserved == b.reserved && a.communicators == b.communicators &&
@@ -28,7 +31,8 @@ struct PlanFigures {
            a.wire == b.wire;
   }
 };
-auto FiguresOf(const Plan& plan) -> PlanFigures;
+/// Takes the machine as StepTimeOf does.
+auto FiguresOf(const Plan& plan, const MachineRow* machine = nullptr) -> PlanFigures;
 /// Returns the same, but of memory what no packing of the buffers and no shorter list of ops can make less.
 auto LeastFiguresOf(const Plan& plan, const PlanFigures& figures) -> PlanFigures;
 

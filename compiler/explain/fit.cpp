@@ -104,10 +104,20 @@ static auto BudgetText(const MemoryBudget& budget) -> std::string {
 
 static auto KnobTable(const FitUse& fit) -> std::string {
   Table table("  ");
-  table.Row({"memory", "change", "fits", "FLOPs", "on the wire", "--set"});
+  const bool has_time = fit.now.time.has_value();
+  std::vector<std::string> head{"memory", "change", "fits", "FLOPs", "on the wire", "--set"};
+  if (has_time) {
+    head.insert(head.begin() + 3, "step");
+  }
+  table.Row(head);
   const auto row = [&](const PlanFigures& figures, std::string change, std::string sets) {
-    table.Row({FormatMemory(figures.reserved), std::move(change), fit.fits(figures) ? "yes" : "no",
-               FormatFlops(figures.flops.all()), FormatMemory(figures.wire), std::move(sets)});
+    std::vector<std::string> cells{FormatMemory(figures.reserved),   std::move(change),
+                                   fit.fits(figures) ? "yes" : "no", FormatFlops(figures.flops.all()),
+                                   FormatMemory(figures.wire),       std::move(sets)};
+    if (has_time) {
+      cells.insert(cells.begin() + 3, figures.time ? FormatTime(figures.time->step()) : "");
+    }
+    table.Row(cells);
   };
   row(fit.now, "", "(as it is)");
   for (const KnobRow& knob : fit.knobs) {
@@ -123,6 +133,11 @@ static auto SignedShare(double now, double before) -> std::string {
   return before == 0 ? "as before" : fmt::format("{:+.1f} %", (now / before - 1) * 100);
 }
 
+/// Returns ", a step in 789 ms"; empty where no time is estimated.
+static auto StepText(const PlanFigures& figures) -> std::string {
+  return figures.time ? fmt::format(", a step in {}", FormatTime(figures.time->step())) : "";
+}
+
 static auto OptionsText(const Knob& knob) -> std::string {
   std::string text;
   for (const std::string& set : knob.sets) {
@@ -131,22 +146,32 @@ static auto OptionsText(const Knob& knob) -> std::string {
   return text;
 }
 
+/// Returns lines on a combination of keys: `what` it is, what it sets, and its figures.
+static auto CombinationText(const FitUse& fit, std::string_view what, const KnobRow& row) -> std::string {
+  if (row.knob.sets.empty()) {
+    return fmt::format("{}\n  the recipe as it is\n", what);
+  }
+  const PlanFigures& figures = *row.figures;
+  const auto share = [](int64_t now, int64_t before) {
+    return SignedShare(static_cast<double>(now), static_cast<double>(before));
+  };
+  return fmt::format("{}\n", what) + Wrapped(" " + OptionsText(row.knob), 4) +
+         Wrapped(fmt::format("  {}{}, FLOPs {}, on the wire {}; batch, ranks, types and determinism stay",
+                             FormatMemory(figures.reserved), StepText(figures),
+                             share(figures.flops.all().value, fit.now.flops.all().value),
+                             share(figures.wire.value, fit.now.wire.value)),
+                 4);
+}
+
 auto CheapestText(const FitUse& fit) -> std::string {
   if (!fit.cheapest) {
     return "no combination of keys fits; batch, ranks, types and determinism stay\n";
   }
-  const std::string what = "the cheapest combination of keys that fits (FLOPs first, then bytes on the wire):";
-  if (fit.cheapest->knob.sets.empty()) {
-    return what + "\n  the recipe as it is\n";
-  }
-  const PlanFigures& figures = *fit.cheapest->figures;
-  const auto share = [](int64_t now, int64_t before) {
-    return SignedShare(static_cast<double>(now), static_cast<double>(before));
-  };
-  return what + "\n" + Wrapped(" " + OptionsText(fit.cheapest->knob), 4) +
-         fmt::format("  {}, FLOPs {}, on the wire {}; batch, ranks, types and determinism stay\n",
-                     FormatMemory(figures.reserved), share(figures.flops.all().value, fit.now.flops.all().value),
-                     share(figures.wire.value, fit.now.wire.value));
+  return fit.fastest
+             ? CombinationText(
+                   fit, "the fastest combination of keys that fits and was found, by the estimate:", *fit.fastest)
+             : CombinationText(fit, "the cheapest combination of keys that fits (FLOPs first, then bytes on the wire):",
+                               *fit.cheapest);
 }
 
 auto LeastRanksText(const FitUse& fit) -> std::string {
@@ -159,10 +184,10 @@ auto LeastRanksText(const FitUse& fit) -> std::string {
           ? "the batch stays"
           : fmt::format("the batch grows from {} to {}", Grouped(fit.sequences), Counted(least.sequences, "sequence"));
   return fmt::format("the least number of ranks that fits, other keys as they are: {}\n", Grouped(least.ranks)) +
-         (least.row.knob.sets.empty()
-              ? ""
-              : Wrapped(fmt::format(" {}", OptionsText(least.row.knob)), 4) +
-                    fmt::format("  {}; {}\n", FormatMemory(least.row.figures->reserved), batch));
+         (least.row.knob.sets.empty() ? ""
+                                      : Wrapped(fmt::format(" {}", OptionsText(least.row.knob)), 4) +
+                                            fmt::format("  {}{}; {}\n", FormatMemory(least.row.figures->reserved),
+                                                        StepText(*least.row.figures), batch));
 }
 
 auto RenderFitText(const FitUse& fit) -> std::string {
@@ -178,6 +203,7 @@ auto RenderFitText(const FitUse& fit) -> std::string {
     return out + "a plan file cannot change; name its recipe to see what each key would change\n";
   }
   out += "\none change at a time, same batch and ranks; memory per rank, FLOPs and bytes sent per step and rank\n";
+  out += fit.now.time ? fmt::format("step: its time, estimated for {}\n", fit.now.time->machine->name) : "";
   out += KnobTable(fit);
   for (const KnobRow& knob : fit.knobs) {
     if (!knob.figures) {

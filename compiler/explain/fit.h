@@ -47,6 +47,9 @@ struct FitUse {
   std::vector<KnobRow> knobs;
   /// The combination of keys with the fewest FLOPs that fits; no keys where it is the recipe. Nothing if none fits.
   std::optional<KnobRow> cheapest;
+  /// The combination with the least time of a step to which a search came that changes one key after another. Nothing
+  /// if none fits, or no time is estimated.
+  std::optional<KnobRow> fastest;
   std::optional<LeastRanks> least_ranks;
   /// A plan file is what it is: there is no recipe to change.
   bool has_recipe = true;

@@ -182,6 +182,12 @@ auto OffersOf(const Plan& plan) -> AllOffers {
   return all;
 }
 
+auto AsItIs(const AllOffers& offers) -> Combination {
+  Combination as_it_is{};
+  std::ranges::transform(offers, as_it_is.begin(), &SubjectOffers::as_is);
+  return as_it_is;
+}
+
 auto KnobOf(const AllOffers& offers, const Combination& combination) -> Knob {
   Knob knob;
   for (size_t i = 0; i < NumSubjects; ++i) {

@@ -57,6 +57,8 @@ auto Applies(Subject subject, const Offer& layout) -> bool;
 
 /// Requires: the plan knows its recipe.
 auto OffersOf(const Plan& plan) -> AllOffers;
+/// Returns the combination that sets nothing.
+auto AsItIs(const AllOffers& offers) -> Combination;
 /// Returns all that a combination sets.
 auto KnobOf(const AllOffers& offers, const Combination& combination) -> Knob;
 

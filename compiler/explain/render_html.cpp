@@ -77,7 +77,7 @@ auto Summary(const Report& report) -> std::string {
   for (const Communication& row : report.step_communication) {
     wire += row.wire(plan.mesh);
   }
-  const std::vector<std::pair<std::string, std::string>> cards{
+  std::vector<std::pair<std::string, std::string>> cards{
       {"memory per rank, at the peak", FormatMemory(report.peak.use.total())},
       {"ranks", Grouped(plan.mesh.num_ranks())},
       {"parameters", Grouped(report.parameters_total)},
@@ -86,6 +86,10 @@ auto Summary(const Report& report) -> std::string {
       {"FLOPs per step and rank", FormatFlops(report.flops.all())},
       {"sent per step and rank", FormatMemory(wire)},
       {"a checkpoint", FormatMemory(report.checkpoint)}};
+  if (report.time) {
+    cards.emplace_back(fmt::format("step on {}, estimated", report.time->machine->name),
+                       FormatTime(report.time->step()));
+  }
   std::string out = "<div class=\"cards\">\n";
   for (const auto& [name, value] : cards) {
     out += fmt::format("<div><b>{}</b><span>{}</span></div>\n", Escaped(value), Escaped(name));
@@ -101,11 +105,11 @@ auto FitSection(const FitUse& fit) -> std::string {
   for (const KnobRow& row : fit.knobs) {
     most = row.figures ? std::max(most, row.figures->reserved) : most;
   }
-  std::vector<std::vector<std::string>> rows{{"memory", "", "fits", "--set", "FLOPs", "on the wire"}};
+  std::vector<std::vector<std::string>> rows{{"memory", "", "fits", "--set", "FLOPs", "on the wire", "step"}};
   const auto add = [&](const PlanFigures& figures, const std::string& sets) {
     rows.push_back({FormatMemory(figures.reserved), Bar(Share(figures.reserved, most)),
                     fit.fits(figures) ? "yes" : "no", Name(sets), FormatFlops(figures.flops.all()),
-                    FormatMemory(figures.wire)});
+                    FormatMemory(figures.wire), figures.time ? FormatTime(figures.time->step()) : ""});
   };
   add(fit.now, "(as it is)");
   std::string refused;
@@ -116,6 +120,9 @@ auto FitSection(const FitUse& fit) -> std::string {
       refused +=
           fmt::format("<p><small>not {}: {}</small></p>\n", Escaped(SetsText(row.knob)), Escaped(row.knob.refused));
     }
+  }
+  if (!fit.now.time) {
+    std::ranges::for_each(rows, [](auto& row) { row.pop_back(); });
   }
   const std::string found =
       fit.has_recipe ? fmt::format("<pre>{}</pre>\n", Escaped(CheapestText(fit) + LeastRanksText(fit))) : "";

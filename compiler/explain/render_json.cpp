@@ -80,14 +80,25 @@ static auto BlocksJson(const Report& report) -> Json {
   return json;
 }
 
+static auto TimeJson(const StepTime& time) -> Json {
+  return {{"machine", time.machine->name},           {"step_seconds", time.step().value},
+          {"products_seconds", time.products.value}, {"attention_seconds", time.attention.value},
+          {"others_seconds", time.others.value},     {"peers_seconds", time.peers.value},
+          {"host_seconds", time.host.value},         {"mfu", time.mfu}};
+}
+
 static auto FiguresJson(const PlanFigures& figures) -> Json {
-  return {{"peak_bytes", figures.peak.value},
-          {"reserved_bytes", figures.reserved.value},
-          {"communicators_bytes", figures.communicators.value},
-          {"outside_arenas_bytes", figures.outside.value},
-          {"flops_per_step_per_rank", figures.flops.model.value},
-          {"recompute_flops_per_step_per_rank", figures.flops.recompute.value},
-          {"wire_bytes_per_step_per_rank", figures.wire.value}};
+  Json json{{"peak_bytes", figures.peak.value},
+            {"reserved_bytes", figures.reserved.value},
+            {"communicators_bytes", figures.communicators.value},
+            {"outside_arenas_bytes", figures.outside.value},
+            {"flops_per_step_per_rank", figures.flops.model.value},
+            {"recompute_flops_per_step_per_rank", figures.flops.recompute.value},
+            {"wire_bytes_per_step_per_rank", figures.wire.value}};
+  if (figures.time) {
+    json["time"] = TimeJson(*figures.time);
+  }
+  return json;
 }
 
 static auto KnobJson(const FitUse& fit, const KnobRow& row) -> Json {
@@ -113,6 +124,9 @@ static auto FitJson(const FitUse& fit) -> Json {
     json["knobs"].push_back(KnobJson(fit, row));
   }
   json["cheapest"] = fit.cheapest ? KnobJson(fit, *fit.cheapest) : Json(nullptr);
+  if (fit.fastest) {
+    json["fastest"] = KnobJson(fit, *fit.fastest);
+  }
   json["least_ranks"] = nullptr;
   if (fit.least_ranks) {
     json["least_ranks"] = {{"ranks", fit.least_ranks->ranks}, {"sequences_per_step", fit.least_ranks->sequences}};
@@ -124,7 +138,7 @@ static auto FitJson(const FitUse& fit) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.8";
+  json["format_version"] = "1.9";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   for (int i = 0; i < NumAxes; ++i) {
@@ -193,6 +207,10 @@ auto RenderReportJson(const Report& report) -> std::string {
   json["flops_per_step"] = OnAllRanks(report.flops.model, plan.mesh);
   json["flops_per_step_per_rank"] = report.flops.model.value;
   json["recompute_flops_per_step"] = OnAllRanks(report.flops.recompute, plan.mesh);
+
+  if (report.time) {
+    json["time"] = TimeJson(*report.time);
+  }
 
   json["run"] = {{"steps", plan.run.steps}, {"tokens", TokensOf(report)}};
   json["checkpoint"] = {{"bytes", report.checkpoint.value}, {"keep", plan.run.checkpoint_keep}};

@@ -338,6 +338,9 @@ auto FlopsText(const Report& report) -> std::string {
     out += fmt::format("  and recomputation: {} on all ranks, {} per rank\n", on_all(report.flops.recompute),
                        FormatFlops(report.flops.recompute));
   }
+  if (report.time) {
+    out += StepTimeText(*report.time, *report.plan);
+  }
   return out;
 }
 

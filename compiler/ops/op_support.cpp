@@ -7,7 +7,7 @@ namespace shardc {
 auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost {
   OpCost cost;
   for (const Access& access : AccessesOf(body)) {
-    const Bytes bytes = BytesOf(plan, access.value);
+    const Bytes bytes = access.is_scratch ? Bytes{} : BytesOf(plan, access.value);
     if (access.kind != AccessKind::Write) {
       cost.read += bytes;
     }

@@ -1,0 +1,108 @@
+// From each combination where the search begins, one subject after another takes its fastest offer, until none is
+// faster: times of steps follow no rule by which combinations could be ruled out unplanned.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "compiler/driver/fit_search.h"
+#include "compiler/driver/in_parallel.h"
+
+namespace shardc {
+
+namespace {
+
+/// The search of FastestFrom.
+class Descent {
+ public:
+  Descent(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
+      : fit_(fit), offers_(offers), options_(options) {}
+
+  /// Returns where the search ends that begins there.
+  auto From(Combination combination) -> Combination;
+  /// Plans those that were not.
+  auto Plan(std::vector<Combination> combinations) -> void;
+  /// Returns the time of a step; infinity where the combination is refused or does not fit. Requires: it was planned.
+  auto TimeOf(const Combination& combination) const -> double;
+  auto RowOf(const Combination& combination) const -> KnobRow {
+    return {.knob = KnobOf(offers_, combination), .figures = trials_.at(combination).figures};
+  }
+
+ private:
+  /// Returns the combination with each offer of a subject. Subjects that a layout does not have are left as they are.
+  auto WithEach(const Combination& combination, size_t subject) const -> std::vector<Combination>;
+
+  const FitUse& fit_;
+  const AllOffers& offers_;
+  const TrialOptions& options_;
+  std::map<Combination, Trial> trials_;
+};
+
+auto Descent::Plan(std::vector<Combination> combinations) -> void {
+  std::erase_if(combinations, [&](const Combination& one) { return trials_.contains(one); });
+  std::vector<Trial> trials(combinations.size());
+  InParallel(combinations.size(), [&](size_t i) { trials[i] = options_.plan(KnobOf(offers_, combinations[i]).sets); });
+  for (size_t i = 0; i < combinations.size(); ++i) {
+    trials_[combinations[i]] = std::move(trials[i]);
+  }
+  options_.tell(trials_.size());
+}
+
+auto Descent::TimeOf(const Combination& combination) const -> double {
+  const Trial& trial = trials_.at(combination);
+  return trial.refused.empty() && trial.figures.time && fit_.fits(trial.figures)
+             ? trial.figures.time->step().value
+             : std::numeric_limits<double>::infinity();
+}
+
+auto Descent::WithEach(const Combination& combination, size_t subject) const -> std::vector<Combination> {
+  constexpr auto LayoutIndex = static_cast<size_t>(Subject::Layout);
+  std::vector<Combination> each;
+  for (size_t offer = 0; offer < offers_[subject].offers.size(); ++offer) {
+    Combination one = combination;
+    one[subject] = offer;
+    const Offer& layout = offers_[LayoutIndex].offers[one[LayoutIndex]];
+    for (size_t i = 0; i < NumSubjects; ++i) {
+      one[i] = Applies(static_cast<Subject>(i), layout) ? one[i] : offers_[i].as_is;
+    }
+    each.push_back(one);
+  }
+  return each;
+}
+
+auto Descent::From(Combination combination) -> Combination {
+  for (bool is_changed = true; is_changed;) {
+    is_changed = false;
+    for (size_t subject = 0; subject < NumSubjects; ++subject) {
+      const std::vector<Combination> each = WithEach(combination, subject);
+      Plan(each);
+      const auto fastest = std::ranges::min_element(each, {}, [&](const Combination& one) { return TimeOf(one); });
+      if (TimeOf(*fastest) < TimeOf(combination) * (1 - LeastGain)) {
+        combination = *fastest;
+        is_changed = true;
+      }
+    }
+  }
+  return combination;
+}
+
+}  // namespace
+
+auto FastestFrom(const std::vector<Combination>& begins, const FitUse& fit, const AllOffers& offers,
+                 const TrialOptions& options) -> std::optional<KnobRow> {
+  Descent descent(fit, offers, options);
+  descent.Plan(begins);
+  std::optional<Combination> fastest;
+  for (const Combination& begin : begins) {
+    if (std::isinf(descent.TimeOf(begin))) {
+      continue;
+    }
+    const Combination end = descent.From(begin);
+    const bool is_faster = !fastest || descent.TimeOf(end) < descent.TimeOf(*fastest) * (1 - LeastGain);
+    fastest = is_faster ? end : *fastest;
+  }
+  return fastest ? std::optional(descent.RowOf(*fastest)) : std::nullopt;
+}
+
+}  // namespace shardc

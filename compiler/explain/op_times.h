@@ -1,0 +1,49 @@
+// The time of an op by itself on a GPU: the longer of its FLOPs and its bytes, at the rates of a machine. The rates are
+// parts of what the machine's row says, measured on an H100 or expected: docs/explain.md names them.
+#pragma once
+
+#include "compiler/base/machine_rows.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// Uses of the time of a step: kinds of ops that compute, and waits for other ranks and for the host.
+enum class StepPart : uint8_t { Product, Attention, Other, Peers, Host };
+constexpr size_t NumStepParts = 5;
+
+/// Wires whose bandwidth the collectives share that use them at the same time.
+enum class Link : uint8_t { None, InHost, Network };
+constexpr size_t NumLinks = 3;
+
+struct OpTime {
+  StepPart part = StepPart::Other;
+  Link link = Link::None;
+  /// Seconds of the device, and of the host to launch it.
+  double device = 0;
+  double host = 0;
+  /// The host goes on when the op is over, as it takes a number from it.
+  bool host_waits = false;
+};
+
+class OpTimes {
+ public:
+  /// GPUs of a host, if a plan with more ranks names no hosts.
+  static constexpr int64_t MostOfHost = 8;
+
+  OpTimes(const Plan& plan, const MachineRow& machine);
+
+  auto Of(const Op& op) const -> OpTime;
+  auto assumes_hosts() const -> bool { return assumes_hosts_; }
+
+ private:
+  /// Operations per second.
+  auto AttentionRate(const Op& op) const -> double;
+  auto ProductRate(const Op& op) const -> double;
+
+  /// The plan with the hosts that are assumed.
+  Plan plan_;
+  const MachineRow& machine_;
+  bool assumes_hosts_ = false;
+};
+
+}  // namespace shardc

@@ -1,0 +1,263 @@
+// 1. Each op has a time by itself (op_times.h).
+// 2. The host launches the ops in the order of the list, and waits where an op hands it a number of the device.
+// 3. Streams take their ops in turn. An op begins when it is launched and the ops are over whose events it waits for;
+//    collectives that use a link at once share its bandwidth.
+// A loop of many passes is followed for a few, and the last of them counts for the rest.
+#include "compiler/explain/step_time.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "compiler/base/devices.h"
+#include "compiler/explain/op_times.h"
+#include "compiler/explain/recipe_keys.h"
+#include "compiler/explain/text_parts.h"
+#include "compiler/ops/step_flops.h"
+#include "compiler/plan/loops.h"
+
+namespace shardc {
+
+namespace {
+
+/// Samples are read, and a line of metrics is written. Source: the quickstart on one H100.
+constexpr Seconds BetweenSteps{0.5e-3};
+
+using PartTimes = std::array<double, NumStepParts>;
+
+/// A step whose loops run a few times.
+struct Unrolled {
+  std::vector<const Op*> ops;
+  /// Passes of the loop that are left out, each like the last one.
+  int64_t left_out = 0;
+};
+
+}  // namespace
+
+static auto Unroll(const std::vector<Op>& ops, int64_t most) -> Unrolled {
+  Unrolled unrolled;
+  size_t begin = 0;
+  int64_t passes = 1;
+  for (const Op& op : ops) {
+    switch (LoopEdgeOf(op)) {
+      case LoopEdge::Begin:
+        begin = unrolled.ops.size();
+        passes = LoopCountOf(op);
+        break;
+      case LoopEdge::End: {
+        const std::vector<const Op*> body(unrolled.ops.begin() + static_cast<int64_t>(begin), unrolled.ops.end());
+        for (int64_t pass = 1; pass < std::min(passes, most); ++pass) {
+          unrolled.ops.insert(unrolled.ops.end(), body.begin(), body.end());
+        }
+        unrolled.left_out = std::max<int64_t>(passes - most, 0);
+        break;
+      }
+      case LoopEdge::None: unrolled.ops.push_back(&op); break;
+    }
+  }
+  return unrolled;
+}
+
+namespace {
+
+class Simulation {
+ public:
+  Simulation(const Unrolled& step, const Plan& plan, const OpTimes& times);
+  auto Run() -> PartTimes;
+
+ private:
+  struct Item {
+    OpTime time;
+    Stream stream = Stream::Compute;
+    /// Ops whose events it waits for.
+    std::vector<size_t> after;
+    bool is_over = false;
+  };
+  static constexpr size_t Nothing = std::numeric_limits<size_t>::max();
+  struct Lane {
+    /// Launched ops, in order; those before `next` have begun.
+    std::vector<size_t> items;
+    size_t next = 0;
+    size_t running = Nothing;
+    double left = 0;
+  };
+
+  /// Launches and begins what can be by now.
+  auto Begin() -> void;
+  auto Slowdown(const Lane& lane) const -> double;
+  /// Goes on to the next end of an op or launch.
+  auto Advance() -> void;
+  auto PartNow() const -> StepPart;
+  auto compute() const -> const Lane& { return lanes_[static_cast<size_t>(Stream::Compute)]; }
+  auto is_over() const -> bool { return num_over_ == items_.size(); }
+
+  std::vector<Item> items_;
+  std::array<Lane, NumStreams> lanes_;
+  std::array<int, NumLinks> users_{};
+  PartTimes parts_{};
+  double now_ = 0;
+  double host_free_ = 0;
+  size_t launched_ = 0;
+  size_t host_waits_for_ = Nothing;
+  size_t num_over_ = 0;
+};
+
+}  // namespace
+
+Simulation::Simulation(const Unrolled& step, const Plan& plan, const OpTimes& times) {
+  std::vector<size_t> signalled(static_cast<size_t>(plan.num_events), Nothing);
+  for (const Op* op : step.ops) {
+    Item item{.time = times.Of(*op), .stream = op->stream};
+    for (const EventId event : op->waits) {
+      if (const size_t other = signalled[static_cast<size_t>(event.index)]; other != Nothing) {
+        item.after.push_back(other);
+      }
+    }
+    if (op->signals.valid()) {
+      signalled[static_cast<size_t>(op->signals.index)] = items_.size();
+    }
+    items_.push_back(std::move(item));
+  }
+}
+
+auto Simulation::Begin() -> void {
+  while (launched_ < items_.size() && host_waits_for_ == Nothing && host_free_ <= now_) {
+    const Item& item = items_[launched_];
+    lanes_[static_cast<size_t>(item.stream)].items.push_back(launched_);
+    host_free_ = std::max(host_free_, now_) + item.time.host;
+    host_waits_for_ = item.time.host_waits ? launched_ : Nothing;
+    ++launched_;
+  }
+  for (Lane& lane : lanes_) {
+    if (lane.running != Nothing || lane.next == lane.items.size()) {
+      continue;
+    }
+    const Item& item = items_[lane.items[lane.next]];
+    if (std::ranges::all_of(item.after, [&](size_t other) { return items_[other].is_over; })) {
+      lane.running = lane.items[lane.next++];
+      lane.left = item.time.device;
+      ++users_[static_cast<size_t>(item.time.link)];
+    }
+  }
+}
+
+auto Simulation::Slowdown(const Lane& lane) const -> double {
+  const Link link = items_[lane.running].time.link;
+  return link == Link::None ? 1 : users_[static_cast<size_t>(link)];
+}
+
+auto Simulation::PartNow() const -> StepPart {
+  return compute().running != Nothing                                            ? items_[compute().running].time.part
+         : compute().next < compute().items.size() || launched_ == items_.size() ? StepPart::Peers
+                                                                                 : StepPart::Host;
+}
+
+auto Simulation::Advance() -> void {
+  double time = launched_ < items_.size() && host_waits_for_ == Nothing ? host_free_ - now_
+                                                                        : std::numeric_limits<double>::infinity();
+  for (const Lane& lane : lanes_) {
+    if (lane.running != Nothing) {
+      time = std::min(time, lane.left * Slowdown(lane));
+    }
+  }
+  CHECK(time < std::numeric_limits<double>::infinity(), "the ops of a step wait for each other");
+  time = std::max(time, 0.0);
+  parts_[static_cast<size_t>(PartNow())] += time;
+  now_ += time;
+  std::array<double, NumStreams> slowdown{};
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    slowdown[i] = lanes_[i].running == Nothing ? 1 : Slowdown(lanes_[i]);
+  }
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = lanes_[i];
+    if (lane.running == Nothing) {
+      continue;
+    }
+    lane.left -= time / slowdown[i];
+    if (lane.left <= 1e-12) {
+      Item& item = items_[lane.running];
+      item.is_over = true;
+      ++num_over_;
+      --users_[static_cast<size_t>(item.time.link)];
+      if (host_waits_for_ == lane.running) {
+        host_waits_for_ = Nothing;
+        host_free_ = now_ + item.time.host;
+      }
+      lane.running = Nothing;
+    }
+  }
+}
+
+auto Simulation::Run() -> PartTimes {
+  while (!is_over()) {
+    Begin();
+    Advance();
+  }
+  return parts_;
+}
+
+static auto PartTimesOf(const Plan& plan, const OpTimes& times, int64_t passes) -> std::pair<PartTimes, int64_t> {
+  const Unrolled step = Unroll(plan.section(SectionKind::Step).ops, passes);
+  return {Simulation(step, plan, times).Run(), step.left_out};
+}
+
+/// Returns the machine whose rates hold for a plan that names none: the one that was measured.
+static auto MachineOf(const Plan& plan) -> const MachineRow& {
+  const MachineRow* const named = FindMachine(RecipeKeys(plan)["run.machine"]);
+  return named != nullptr ? *named : *FindMachine("h100-sxm");
+}
+
+auto StepTimeOf(const Plan& plan, const MachineRow* machine, int64_t most_passes) -> std::optional<StepTime> {
+  if (!FactsOf(plan.device).overlaps_streams || !plan.Established(PassKind::Synchronize)) {
+    return std::nullopt;
+  }
+  machine = machine != nullptr ? machine : &MachineOf(plan);
+  const OpTimes times(plan, *machine);
+  auto [parts, left_out] = PartTimesOf(plan, times, most_passes);
+  if (left_out > 0) {
+    const PartTimes fewer = PartTimesOf(plan, times, most_passes - 1).first;
+    for (size_t i = 0; i < NumStepParts; ++i) {
+      parts[i] += static_cast<double>(left_out) * (parts[i] - fewer[i]);
+    }
+  }
+  const auto seconds = [&](StepPart part) { return Seconds{parts[static_cast<size_t>(part)]}; };
+  StepTime time{.machine = machine,
+                .products = seconds(StepPart::Product),
+                .attention = seconds(StepPart::Attention),
+                .others = seconds(StepPart::Other),
+                .peers = seconds(StepPart::Peers),
+                .host = seconds(StepPart::Host) + BetweenSteps,
+                .assumed_of_host = times.assumes_hosts() ? OpTimes::MostOfHost : 0};
+  time.mfu = static_cast<double>(StepFlopsOf(plan).model.value) / (time.step().value * machine->peak_bf16.value);
+  return time;
+}
+
+auto FormatTime(Seconds time) -> std::string {
+  const double us = time.value * 1e6;
+  const auto [scale, unit] = us < 999.5     ? std::pair(1.0, "us")
+                             : us < 999.5e3 ? std::pair(1e-3, "ms")
+                                            : std::pair(1e-6, "s");
+  const double value = us * scale;
+  return fmt::format("{:.{}f} {}", value, us < 999.5 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, unit);
+}
+
+auto StepTimeText(const StepTime& time, const Plan& plan) -> std::string {
+  const double tokens = static_cast<double>(plan.run.tokens_per_step) / time.step().value;
+  const std::string text =
+      fmt::format("step on {}, estimated: {}, {} tokens/s, MFU {:.1f} %\n", time.machine->name, FormatTime(time.step()),
+                  Grouped(std::llround(tokens)), 100 * time.mfu) +
+      Wrapped(fmt::format("  products {}, attention {}, other ops {}, waits for other ranks {}, for the host {}",
+                          FormatTime(time.products), FormatTime(time.attention), FormatTime(time.others),
+                          FormatTime(time.peers), FormatTime(time.host)),
+              4);
+  const std::string hosts =
+      time.assumed_of_host == 0
+          ? ""
+          : fmt::format("; hosts of {} are assumed, as mesh.hosts names none", time.assumed_of_host);
+  return text +
+         (plan.mesh.num_ranks() > 1 ? fmt::format("  rates between ranks are expected, not measured{}\n", hosts) : "");
+}
+
+}  // namespace shardc

@@ -1,0 +1,128 @@
+// Estimated times of steps: against steps that were measured, and against what has to follow when a rate or a schedule
+// changes.
+#include "compiler/explain/step_time.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/base/machine_rows.h"
+#include "compiler/ops/communication.h"
+#include "tests/golden/golden_case.h"
+
+namespace shardc {
+namespace {
+
+using SetTexts = std::vector<std::string>;
+
+auto GpuPlan(const std::string& path, SetTexts sets = {}) -> Plan {
+  sets.emplace_back("run.device=cuda");
+  auto plan = CompileText(path, ReadRepositoryFile(path), sets);
+  CHECK(plan.ok(), "{}: {}", path, plan.error().message);
+  return *std::move(plan);
+}
+
+auto StepOf(const Plan& plan, const MachineRow* machine = nullptr) -> StepTime {
+  const auto time = StepTimeOf(plan, machine);
+  CHECK(time.has_value(), "a plan for GPUs has a time");
+  return *time;
+}
+
+auto H100() -> MachineRow { return *FindMachine("h100-sxm"); }
+
+// The record of one H100, before plans for GPUs had fused ops (tests/gpu/last_run.json, docs/gpu.md).
+TEST(StepTime, IsNearMeasuredSteps) {
+  struct Measured {
+    std::string recipe;
+    SetTexts sets;
+    double ms;
+    /// The part of it by which an estimate may differ.
+    double tolerance;
+  };
+  for (const Measured& step :
+       {Measured{"tests/gpu/llama_1b.toml", {}, 261.0, 0.06},
+        Measured{"tests/gpu/llama_8b_slice.toml", {}, 144.5, 0.06},
+        Measured{"tests/gpu/llama_124m.toml", {}, 66.4, 0.06},
+        Measured{"tests/gpu/llama_124m.toml", {"batch.global=16"}, 35.7, 0.06},
+        Measured{"recipes/quickstart.toml", {"mesh.dp=1", "batch.micro=16"}, 3.36, 0.2},
+        Measured{"recipes/quickstart.toml", {"mesh.dp=1", "batch.micro=16", "precision.compute=bf16"}, 1.91, 0.2}}) {
+    SetTexts sets = step.sets;
+    sets.emplace_back("run.kernels=plain");
+    const StepTime time = StepOf(GpuPlan(step.recipe, sets));
+    EXPECT_NEAR(time.step().value * 1e3 / step.ms, 1, step.tolerance) << step.recipe;
+  }
+  // Op by op, the first of them took 186 ms in products and 33 in attention.
+  const StepTime time = StepOf(GpuPlan("tests/gpu/llama_1b.toml", {"run.kernels=plain"}));
+  EXPECT_NEAR(time.products.value, 0.186, 0.010);
+  EXPECT_NEAR(time.attention.value, 0.033, 0.005);
+}
+
+TEST(StepTime, DependsOnLinkAndOrder) {
+  const std::string recipe = "recipes/published/llama3_8b.toml";
+  const Plan plan = GpuPlan(recipe, {"model.layers=4"});
+  const StepTime time = StepOf(plan);
+  MachineRow slow = H100();
+  slow.link_bandwidth.value /= 8;
+  const StepTime by_slow_link = StepOf(plan, &slow);
+  EXPECT_GT(by_slow_link.peers.value, 2 * time.peers.value);
+  EXPECT_DOUBLE_EQ(by_slow_link.products.value, time.products.value);
+  // What is gathered in time costs nothing.
+  const StepTime late =
+      StepOf(GpuPlan(recipe, {"model.layers=4", "shard.prefetch_forward=0", "shard.prefetch_backward=0"}));
+  EXPECT_GT(late.peers.value, time.peers.value + 0.001);
+  EXPECT_NEAR(late.products.value, time.products.value, 1e-6);
+}
+
+TEST(StepTime, LinkCarriesNoMoreThanItsRate) {
+  // Two streams share the network: together they take as long as all of its bytes.
+  const Plan plan = GpuPlan("recipes/published/llama3_405b.toml", {"model.layers=4", "mesh.hosts=2048"});
+  MachineRow slow = H100();
+  slow.network_bandwidth.value /= 100;
+  const StepTime time = StepOf(plan, &slow);
+  Bytes between;
+  for (const Communication& row : CommunicationOf(plan, SectionKind::Step)) {
+    between += row.between_hosts(plan.mesh);
+  }
+  const double least = static_cast<double>(between.value) / slow.network_bandwidth.value;
+  EXPECT_GT(time.step().value, least);
+  EXPECT_LT(time.step().value, 1.25 * least);
+}
+
+TEST(StepTime, AssumesHostsOfEight) {
+  const SetTexts layers{"model.layers=2"};
+  const StepTime assumed = StepOf(GpuPlan("recipes/published/llama3_8b_32x8.toml", layers));
+  const StepTime named = StepOf(GpuPlan("recipes/published/llama3_8b_32x8.toml", {"model.layers=2", "mesh.hosts=32"}));
+  EXPECT_EQ(assumed.assumed_of_host, 8);
+  EXPECT_EQ(named.assumed_of_host, 0);
+  EXPECT_NEAR(assumed.step().value, named.step().value, 0.02 * named.step().value);
+  EXPECT_EQ(StepOf(GpuPlan("recipes/published/llama3_8b.toml", layers)).assumed_of_host, 0);
+}
+
+TEST(StepTime, LastPassStandsForRest) {
+  const Plan plan = GpuPlan("recipes/published/llama3_8b.toml",
+                            {"model.layers=2", "mesh.dp=2", "batch.global=16", "batch.accumulate=8"});
+  const auto followed = StepTimeOf(plan, nullptr, 8);
+  EXPECT_NEAR(StepOf(plan).step().value, followed->step().value, 0.002 * followed->step().value);
+  EXPECT_GT(followed->step().value,
+            3 * StepOf(GpuPlan("recipes/published/llama3_8b.toml",
+                               {"model.layers=2", "mesh.dp=2", "batch.global=4", "batch.accumulate=2"}))
+                    .step()
+                    .value);
+}
+
+TEST(StepTime, CpuHasNone) {
+  auto plan = CompileText("recipes/quickstart.toml", ReadRepositoryFile("recipes/quickstart.toml"), {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_FALSE(StepTimeOf(*plan).has_value());
+}
+
+TEST(StepTime, UnitsSuitTheTime) {
+  EXPECT_EQ(FormatTime(Seconds{49.4e-6}), "49 us");
+  EXPECT_EQ(FormatTime(Seconds{999.6e-6}), "1.00 ms");
+  EXPECT_EQ(FormatTime(Seconds{9.996e-3}), "10.0 ms");
+  EXPECT_EQ(FormatTime(Seconds{262.4e-3}), "262 ms");
+  EXPECT_EQ(FormatTime(Seconds{0.9996}), "1.00 s");
+  EXPECT_EQ(FormatTime(Seconds{1090.2}), "1090 s");
+}
+
+}  // namespace
+}  // namespace shardc
