@@ -1,7 +1,6 @@
 """The row of gpu_test.py for hosts of GPUs: one machine plays two of them, whose ranks share its card and exchange by NCCL."""
 
 import collections
-import json
 import os
 import re
 import shutil
@@ -71,10 +70,7 @@ class Hosts:
         """Compares NCCL's own logs of two runs, of which one makes two steps more, with the plan."""
         short, long = self.logged(comm, 1), self.logged(comm, 3)
         found = {frozenset((more - less).items()) for less, more in zip(short, long)}
-        recipe, *sets = self.settings(TWO_EACH, comm)
-        text = self.bench.run([self.bench.program("shardc"), "plan", "--explain", "--format", "json", recipe,
-                               *(word for pair in sets for word in ("--set", pair))], self.ends.left(), f"hosts-{comm}-plan")
-        step = planned(json.loads(text)["communication"], comm)
+        step = planned(self.bench.report(self.settings(TWO_EACH, comm), self.ends.left())["communication"], comm)
         expected = frozenset((what, 2 * count) for what, count in step.items())
         return found == {expected}, (f"a step has {shown(step)} by the plan, and " + ("by NCCL's logs of all ranks" if found == {expected} else
                                      "two steps by NCCL's logs " + "; ".join(shown(dict(calls)) for calls in found)))

@@ -4,7 +4,6 @@ processes meet; process 0 has the results."""
 import contextlib
 import dataclasses
 import importlib.util
-import json
 import os
 import pathlib
 import shutil
@@ -13,6 +12,7 @@ import subprocess
 from gpu_bench import GIB, Bench, Deadline, Result, Training, metrics_of, stop
 from gpu_compare import Comparison
 from gpu_several import SLICE, WHOLE, exposed_by, step_of_llama_8b
+from gpu_training import estimate
 
 STEPS = 20
 # Steps before this one are not counted: hosts connect in the first.
@@ -57,10 +57,8 @@ def sent_bytes(root: pathlib.Path = pathlib.Path("/sys/class")) -> int:
 
 def planned_bytes(bench: Bench, settings: list[str], place: Place, limit_s: float) -> int:
     """Returns what a host sends to the others in a step, by the plan."""
-    recipe, *sets = [*settings, f"mesh.hosts={place.hosts}"]
-    text = bench.run([bench.program("shardc"), "plan", "--explain", "--format", "json", recipe, *(word for pair in sets for word in ("--set", pair))],
-                     limit_s, "explain")
-    return sum(line["between_hosts_bytes"] for line in json.loads(text)["communication"]) * place.ranks // place.hosts
+    report = bench.report([*settings, f"mesh.hosts={place.hosts}"], limit_s)
+    return sum(line["between_hosts_bytes"] for line in report["communication"]) * place.ranks // place.hosts
 
 
 def launched(bench: Bench, place: Place, name: str, settings: list[str], limit_s: float) -> tuple[Training, float] | None:
@@ -107,7 +105,7 @@ def row_of(name: str, place: Place):
         ends, settings = Deadline(limit_s), [*WHOLE, *on_all]
         if found := launched(bench, place, name, settings, ends.left()):
             yield of_network(name, found[1], planned_bytes(bench, settings, place, ends.left()))
-            yield step_of_llama_8b(found[0], place.ranks)
+            yield step_of_llama_8b(found[0], place.ranks, estimate(bench, [*settings, f"mesh.hosts={place.hosts}"]))
 
     def fsdp2(bench: Bench, limit_s: float):
         if importlib.util.find_spec("torch") is None or "MASTER_ADDR" not in os.environ:

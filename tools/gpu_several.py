@@ -6,7 +6,7 @@ import statistics
 
 from gpu_bench import GIB, MIB, Bench, Deadline, Failure, Result, Training, judged
 from gpu_compare import Comparison, line_of
-from gpu_training import ms_of_kinds
+from gpu_training import estimate, ms_of_kinds
 
 SLICE = ["tests/gpu/llama_8b_slice.toml"]
 WHOLE = [*SLICE, "model.layers=32", "recompute.policy=torchtitan-sac"]
@@ -80,16 +80,16 @@ def llama_8b(gpus: int):
                 yield Result("llama_8b", "", "not run", f"it does not fit {gpus} of these GPUs")
                 return
             raise
-        yield step_of_llama_8b(run, gpus)
+        yield step_of_llama_8b(run, gpus, estimate(bench, settings))
 
     return row
 
 
-def step_of_llama_8b(run: Training, gpus: int) -> Result:
+def step_of_llama_8b(run: Training, gpus: int, estimated: str) -> Result:
     last = run.steps[-1]
     tokens_per_s = last["tokens"] / last["step"] / run.step_ms() * 1e3
     return Result("llama_8b", f"step of Llama 3 8B, dp {gpus}, 8192 tokens per GPU, torchtitan's selective recomputation", "figure",
-                  f"{run.step_ms():.1f} ms, {tokens_per_s:.0f} tokens/s, {tokens_per_s / gpus:.0f} per GPU, MFU {last['mfu']:.3f}, "
+                  f"{run.step_ms():.1f} ms, {estimated}, {tokens_per_s:.0f} tokens/s, {tokens_per_s / gpus:.0f} per GPU, MFU {last['mfu']:.3f}, "
                   f"arenas {last['arena_bytes'] / GIB:.1f} GiB, loss {run.losses()[0]:.3f} to {run.losses()[-1]:.3f} in {len(run.steps)} steps")
 
 
