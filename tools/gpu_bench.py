@@ -51,6 +51,9 @@ class Deadline:
     def left(self) -> float:
         return max(1.0, self.at - time.monotonic())
 
+    def is_over(self) -> bool:
+        return time.monotonic() >= self.at
+
 
 def library_folders() -> list[str]:
     """Where the CUDA libraries of PyTorch lie; of one that this Python has, if nothing else is said."""
@@ -65,10 +68,11 @@ def library_folders() -> list[str]:
 
 
 def stop(process: subprocess.Popen) -> None:
-    """Ends a program with all that it started."""
+    """Ends a program with all that it started. One that hangs in the driver may not end: it is left to itself."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(10)
 
 
 @dataclasses.dataclass

@@ -81,7 +81,7 @@ class Hosts:
     def cut(self) -> Outcome:
         """Takes the network away by which the hosts reach each other, in a network namespace."""
         if not all(map(shutil.which, ("unshare", "nsenter", "ip"))) or subprocess.run([*IN_A_NAMESPACE, "true"], capture_output=True).returncode:
-            raise NotPossible("a network namespace needs root, and the programs ip, unshare and nsenter")
+            raise NotPossible("not possible here: a network namespace needs root, and the programs ip, unshare and nsenter")
 
         def drop(ranks: list[int]) -> None:
             subprocess.run(["nsenter", f"--net=/proc/{ranks[0]}/ns/net", "ip", "link", "set", "lo", "down"], check=True)
@@ -183,4 +183,5 @@ def tasks_of(hosts: Hosts) -> dict[str, Callable[[], Outcome]]:
 
 def hosts(bench: Bench, limit_s: float):
     """Trains on two hosts that this machine plays. On a machine with several cards, ranks take them in turn."""
-    yield from outcomes(bench, "hosts", tasks_of(Hosts(bench, Deadline(limit_s))))
+    ends = Deadline(limit_s)
+    yield from outcomes(bench, "hosts", tasks_of(Hosts(bench, ends)), ends)

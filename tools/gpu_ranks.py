@@ -197,22 +197,29 @@ def tasks_of(ranks: Ranks) -> dict[str, Callable[[], Outcome]]:
 
 def ranks(bench: Bench, limit_s: float):
     """Trains on ranks that share the card. On a machine with several cards, ranks take them in turn."""
-    yield from outcomes(bench, "ranks", tasks_of(Ranks(bench, Deadline(limit_s))))
+    ends = Deadline(limit_s)
+    yield from outcomes(bench, "ranks", tasks_of(Ranks(bench, ends)), ends)
 
 
 class NotPossible(Exception):
-    """Why this machine cannot show something."""
+    """Why something cannot be shown: this machine cannot, or the time is over."""
 
 
-def outcomes(bench: Bench, row: str, tasks: dict[str, Callable[[], Outcome]]):
-    """Does some tasks of a row at a time. Yields a result of each."""
+def outcomes(bench: Bench, row: str, tasks: dict[str, Callable[[], Outcome]], ends: Deadline):
+    """Does some tasks of a row at a time, as long as there is time. Yields a result of each."""
     logs = []
+
+    def done(task: Callable[[], Outcome]) -> Outcome:
+        if ends.is_over():
+            raise NotPossible("the time of the row is over")
+        return task()
+
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-        for what, task in {what: pool.submit(task) for what, task in tasks.items()}.items():
+        for what, task in {what: pool.submit(done, task) for what, task in tasks.items()}.items():
             try:
                 is_good, figure = task.result()
             except NotPossible as why:
-                yield Result(row, what, "not run", f"not possible here: {why}")
+                yield Result(row, what, "not run", str(why))
                 continue
             except Failure as failure:
                 is_good, figure = False, str(failure)

@@ -75,7 +75,7 @@ def kernels(bench: Bench, limit_s: float):
         try:
             text = bench.run([program, "--gtest_brief=1", f"--gtest_filter={':'.join(f'{suite}.*' for suite in group)}"], limit_s,
                              f"kernels-{group[0]}", OMP_NUM_THREADS="2")
-            if found := re.search(r"\[  PASSED  \] (\d+) tests?", text):
+            if found := re.search(r"\[  PASSED  \] ([1-9]\d*) tests?", text):
                 return int(found[1]), {}
             failure = Failure("no test passed", text)
         except Failure as error:
@@ -121,8 +121,35 @@ def table_of(results: list[Result]) -> str:
     return "\n".join(["| row | what | outcome | figure |", "|---|---|---|---|", *rows])
 
 
-def run_rows(bench: Bench, rows: list[tuple], names: list[str], seconds: float) -> tuple[list[Result], list[str]]:
-    results, details, began = [], [], time.monotonic()
+@dataclasses.dataclass
+class Report:
+    """What is written of a run, as far as it has come: an end by force leaves the rows before it."""
+
+    bench: Bench
+    table: pathlib.Path
+    record: pathlib.Path
+    results: list[Result] = dataclasses.field(default_factory=list)
+    details: list[str] = dataclasses.field(default_factory=list)
+
+    def text(self) -> str:
+        return "\n\n".join([table_of(self.results), *(f"```\n{text}\n```" for text in self.details)])
+
+    def write(self) -> None:
+        self.table.write_text(self.text() + "\n")
+        sources = self.bench.folder / "sources.json"
+        run = {
+            "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "card": self.bench.card.get("card", ""),
+            "driver": self.bench.card.get("driver", ""),
+            "libraries": self.bench.card.get("libraries", {}),
+            "rows": [dataclasses.asdict(result) for result in self.results],
+            "sources": json.loads(sources.read_text()) if sources.is_file() else {},
+        }
+        self.record.write_text(json.dumps(run, indent=1) + "\n")
+
+
+def run_rows(report: Report, rows: list[tuple], names: list[str], seconds: float, is_written: bool) -> None:
+    bench, results, details, began = report.bench, report.results, report.details, time.monotonic()
     for name, limit_s, function in rows:
         if name not in names:
             continue
@@ -143,7 +170,8 @@ def run_rows(bench: Bench, rows: list[tuple], names: list[str], seconds: float) 
         except Exception as error:  # noqa: BLE001 Whatever it is, the other rows tell more.
             results.append(Result(name, "", "FAIL", f"{type(error).__name__}: {error}"))
         results.append(Result(name, "time of the row", "figure", f"{time.monotonic() - start:.1f} s"))
-    return results, details
+        if is_written:
+            report.write()
 
 
 def main() -> int:
@@ -179,29 +207,20 @@ def main() -> int:
         parser.error(f"no row is named {', '.join(sorted(unknown))}; known are {', '.join(known)}")
     arguments.out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="shardc-gpu-") as scratch:
+    is_first = place is None or place.rank == 0
+    with tempfile.TemporaryDirectory(prefix="shardc-gpu-", ignore_cleanup_errors=True) as scratch:
         bench = Bench(arguments.folder, pathlib.Path(scratch), arguments.out)
         if arguments.record:
             record(bench)
             return 0
-        results, details = run_rows(bench, rows, names, arguments.seconds)
-    if place is not None and place.rank > 0:
+        table = f"{name}.md" if arguments.hosts or arguments.roofs else "report.md"
+        report = Report(bench, arguments.out / table, arguments.out / f"{name}.json")
+        run_rows(report, rows, names, arguments.seconds, is_first)
+    if not is_first:
         return 0
     # A run without a row that ran shows nothing.
-    failed = sum(result.outcome == "FAIL" for result in results) + all(result.outcome == "not run" for result in results)
-    report = "\n\n".join([table_of(results), *(f"```\n{text}\n```" for text in details)])
-    print(f"\n{report}\n\n{failed} failed, {time.monotonic() - began:.0f} s")
-    (arguments.out / (f"{name}.md" if arguments.hosts or arguments.roofs else "report.md")).write_text(report + "\n")
-    sources = arguments.folder / "sources.json"
-    run = {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "card": bench.card.get("card", ""),
-        "driver": bench.card.get("driver", ""),
-        "libraries": bench.card.get("libraries", {}),
-        "rows": [dataclasses.asdict(result) for result in results],
-        "sources": json.loads(sources.read_text()) if sources.is_file() else {},
-    }
-    (arguments.out / f"{name}.json").write_text(json.dumps(run, indent=1) + "\n")
+    failed = sum(result.outcome == "FAIL" for result in report.results) + all(result.outcome == "not run" for result in report.results)
+    print(f"\n{report.text()}\n\n{failed} failed, {time.monotonic() - began:.0f} s")
     return failed
 
 

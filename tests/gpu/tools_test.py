@@ -170,7 +170,7 @@ suites = [word[:-2] for word in sys.argv[-1].split("=")[1].split(":")]
 how = pathlib.Path("how").read_text()
 time.sleep(60 if how == "hang" else 0)
 fails = how == "fail" and "Matmul" in suites
-print("[  FAILED  ] Matmul.EqualsLoopsInF64" if fails else f"[  PASSED  ] {7 * len(suites)} tests.")
+print("[  FAILED  ] Matmul.EqualsLoopsInF64" if fails else f"[  PASSED  ] {0 if how == 'skip' else 7 * len(suites)} tests.")
 sys.exit(fails)
 """
 CARD = """print('{"card": "NVIDIA H200", "driver": "580", "free_bytes": 0, "libraries": {}, "copy_tb_s": 1, "product_tf_s": 1}')"""
@@ -518,7 +518,8 @@ class GpuToolsTest(unittest.TestCase):
     def test_program_that_fails_or_hangs(self):
         self.write("bin/tests_ops_cuda", TESTS, 0o755)
         for how, suites, line in (("pass", 1, "pass | 7 tests of 1 ops passed"), ("pass", 17, "pass | 119 tests of 17 ops passed"),
-                                  ("fail", 17, "FAIL | 112 tests of 16 ops passed; failed: Matmul |"), ("hang", 1, "failed: Matmul |")):
+                                  ("fail", 17, "FAIL | 112 tests of 16 ops passed; failed: Matmul |"), ("hang", 1, "failed: Matmul |"),
+                                  ("skip", 1, "FAIL | 0 tests of 0 ops passed; failed: Matmul |")):
             self.write("suites", json.dumps(["Matmul", *(f"Op{number}" for number in range(1, suites))]))
             self.write("how", how)
             result = self.gpu_test("kernels", 2 if how == "hang" else 30)
@@ -526,7 +527,43 @@ class GpuToolsTest(unittest.TestCase):
             self.assertEqual(result.returncode, 0 if how == "pass" else 1)
             if how != "pass":
                 text = (self.folder / "out/kernels.log").read_text()
-                self.assertIn("exit code 1\n[  FAILED  ] Matmul" if how == "fail" else "still running after", text)
+                said = {"fail": "exit code 1\n[  FAILED  ] Matmul", "hang": "still running after", "skip": "no test passed"}
+                self.assertIn(said[how], text)
+
+    def test_run_that_is_killed_leaves_its_rows(self):
+        self.write("bin/tests_ops_cuda", TESTS, 0o755)
+        self.write("suites", '["Matmul"]')
+        self.write("how", "pass")
+        self.pretend([5.5] * 20, [5.5] * 20)
+        self.write("bin/shardc", "#!/bin/sh\nkill -9 $PPID\n", 0o755)
+        self.assertEqual(self.gpu_test("kernels,quickstart").returncode, -9)
+        record = json.loads((self.folder / "out/last_run.json").read_text())
+        self.assertEqual([row["outcome"] for row in record["rows"]], ["pass", "figure"])
+        self.assertIn("7 tests of 1 ops passed", (self.folder / "out/report.md").read_text())
+
+    def test_program_that_does_not_end_is_left(self):
+        process = subprocess.Popen(["true"], start_new_session=True)
+        self.addCleanup(process.wait)
+
+        class Stuck:
+            """A program in a call of the driver, which no signal ends."""
+            pid = process.pid
+
+            def wait(self, timeout: float | None = None) -> int:
+                assert timeout is not None, "waits for ever"
+                raise subprocess.TimeoutExpired("program", timeout)
+
+        sys.path.insert(0, str(TOOLS))
+        import gpu_bench
+        gpu_bench.stop(Stuck())
+
+    def test_tasks_after_the_time_of_their_row(self):
+        sys.path.insert(0, str(TOOLS))
+        import gpu_bench
+        import gpu_ranks
+        ends = gpu_bench.Deadline(0)
+        results = list(gpu_ranks.outcomes(None, "ranks", {"dp 2": lambda: (True, "ran")}, ends))
+        self.assertEqual([(result.outcome, result.figure) for result in results], [("not run", "the time of the row is over")])
 
     def test_report_is_a_record_but_for_its_card(self):
         self.write("bin/tests_ops_cuda", TESTS, 0o755)
