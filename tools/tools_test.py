@@ -145,6 +145,18 @@ sys.exit(fails)
             self.assertIn(f"  {arguments[0]} " if message else "  quickstart ", result.stderr)
             self.assertNotIn("+ ", result.stderr)
 
+    def test_record_of_a_gpu(self):
+        shutil.copytree(ROOT / "tools", self.folder / "tools")
+        self.write("tests/gpu/last_run.json", "old")
+        for script, code, record in (('open(sys.argv[2] + "/last_run.json", "w").write("new"); sys.exit(3)', 3, "new"),
+                                     ('open(sys.argv[2] + "/roofs.json", "w").write("other")', 0, "new")):
+            self.write("pack/gpu_test.py", f"import os, sys\nos.makedirs(sys.argv[2], exist_ok=True)\n{script}\n")
+            (self.folder / "build").mkdir(exist_ok=True)
+            run("tar", "-cJf", self.folder / "build/gpu-pack.tar.xz", "-C", self.folder / "pack", "gpu_test.py")
+            result = run(self.folder / "tools" / "dev", "gpu-test")
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertEqual((self.folder / "tests/gpu/last_run.json").read_text(), record)
+
     def test_golden_case_that_does_not_exist(self):
         for arguments, near in {
             ("goldens", "nonesuch"): "`nonesuch` in its name",
