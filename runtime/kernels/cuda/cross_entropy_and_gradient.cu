@@ -8,9 +8,9 @@
 
 namespace shardc::cuda {
 
-/// Bytes of a row that a block keeps at most: whole vectors of all threads, in the 227 KiB that a block of sm_90 may
-/// have. Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
-constexpr int64_t MostKeptOfRow = int64_t{27} * RowThreads * 16;
+/// Bytes of a row that a block keeps at most: whole vectors of all threads.
+constexpr int64_t MostKeptOfRow = MostDynamicShared;
+static_assert(MostKeptOfRow % (int64_t{RowThreads} * 16) == 0);
 
 /// `kept`: the columns that shared memory has.
 template <class T, int N>

@@ -243,6 +243,10 @@ struct Grid {
   int64_t z = 1;
 };
 
+/// Bytes of DynamicShared at most. The 227 KiB that a block of sm_90 may have leave 11 KiB for what a kernel declares.
+/// Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+constexpr int64_t MostDynamicShared = int64_t{216} << 10;
+
 struct LaunchShape {
   Grid grid;
   /// A multiple of 32.
@@ -279,6 +283,7 @@ auto Launch(DeviceStream stream, const LaunchShape& shape, void (*kernel)(Parame
         shape.threads);
   CHECK(grid.x <= INT32_MAX && grid.y <= UINT16_MAX && grid.z <= UINT16_MAX, "a grid of {} x {} x {} blocks", grid.x,
         grid.y, grid.z);
+  CHECK(shape.shared_bytes <= MostDynamicShared, "{} B of shared memory", shape.shared_bytes);
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
     return Success{};
   }
@@ -287,8 +292,9 @@ auto Launch(DeviceStream stream, const LaunchShape& shape, void (*kernel)(Parame
   constexpr int64_t AllowedUnasked = int64_t{48} << 10;
   cudaError_t error = cudaSuccess;
   if (shape.shared_bytes > AllowedUnasked) {
+    // Launches of other threads and of graphs, which may need more than this one, find the same bound.
     error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(shape.shared_bytes));
+                                 static_cast<int>(MostDynamicShared));
   }
   if (error == cudaSuccess) {
     kernel<<<blocks, shape.threads, static_cast<size_t>(shape.shared_bytes), stream>>>(
