@@ -39,8 +39,8 @@ struct TuneLimits {
   double hopeless = 1.5;
 };
 
-/// Returns the median time of each product by each of its algorithms; 0 for algorithms that were given up. Calls
-/// `may_continue` before each measurement. Errors: those of the bench and of `may_continue`.
+/// Returns the median time of each product by each of its algorithms; 0 for algorithms that were given up, or that the
+/// library refuses. Calls `may_continue` before each measurement. Errors: those of the bench, and of `may_continue`.
 auto MeasureProducts(ProductBench& bench, const TuneLimits& limits, const std::function<Status()>& may_continue)
     -> ErrorOr<std::vector<std::vector<Seconds>>>;
 

@@ -69,6 +69,17 @@ TEST(TuneProducts, FirstAnswerIsNeverGivenUp) {
   EXPECT_THAT(MillisecondsOf((*times)[0]), ElementsAre(9.0, 1.0));
 }
 
+TEST(TuneProducts, RefusedAlgorithmsAreLeftOut) {
+  ProductDouble bench({Timed("a", {1.0, -1.0, 0.5})});
+  const auto times = MeasureProducts(bench, {}, MayContinue);
+  ASSERT_TRUE(times.ok());
+  EXPECT_THAT(MillisecondsOf((*times)[0]), ElementsAre(1.0, 0.0, 0.5));
+  ProductDouble first({Timed("a", {-1.0, 1.0})});
+  const auto refused = MeasureProducts(first, {}, MayContinue);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("a-0 is refused"));
+}
+
 TEST(TuneProducts, MedianLeavesOutDisturbances) {
   ProductDouble bench({Timed("a", {1.0, 0.9})});
   // Two of five rounds are disturbed, in which one algorithm looks three times as slow.

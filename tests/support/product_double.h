@@ -13,7 +13,7 @@ namespace shardc {
 
 struct TimedProduct {
   BenchProduct product;
-  /// The time by each algorithm.
+  /// The time by each algorithm; less than 0 if the library refuses it.
   std::vector<Seconds> times;
   /// The time that a measurement lasts, whatever it says.
   std::chrono::milliseconds lasts{0};
@@ -38,6 +38,9 @@ class ProductDouble final : public ProductBench {
     calls.push_back({product, algorithm, repeats});
     std::this_thread::sleep_for(timed_[product].lasts);
     const Seconds time = timed_[product].times[algorithm];
+    if (time.value < 0) {
+      return Fail(ExitCode::InternalFault, "{} is refused", products_[product].algorithms[algorithm]);
+    }
     return factor ? time * factor(calls.size()) : time;
   }
   auto End() -> Status override { return Success{}; }
