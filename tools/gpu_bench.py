@@ -147,11 +147,11 @@ class Bench:
             raise Failure(f"exit code {code}", log.read_text(errors="replace"))
         return log.read_text(errors="replace")
 
-    def report(self, settings: list[str], limit_s: float, *options: str) -> dict:
+    def report(self, settings: list[str], limit_s: float, name: str, *options: str) -> dict:
         """Returns what the compiler foretells of a recipe, the first of the settings, with the others set. It prints notes too."""
         recipe, *sets = settings
         text = self.run([self.program("shardc"), "plan", "--explain", "--format", "json", *options, recipe,
-                         *(word for text in sets for word in ("--set", text))], limit_s, "report")
+                         *(word for text in sets for word in ("--set", text))], limit_s, f"{name}-report")
         return json.loads(text[re.search(r"^\{", text, re.MULTILINE).start():])
 
     def command(self, settings: list[str], run_dir: pathlib.Path, *more: str) -> list[str]:

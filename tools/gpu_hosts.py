@@ -70,7 +70,7 @@ class Hosts:
         """Compares NCCL's own logs of two runs, of which one makes two steps more, with the plan."""
         short, long = self.logged(comm, 1), self.logged(comm, 3)
         found = {frozenset((more - less).items()) for less, more in zip(short, long)}
-        step = planned(self.bench.report(self.settings(TWO_EACH, comm), self.ends.left())["communication"], comm)
+        step = planned(self.bench.report(self.settings(TWO_EACH, comm), self.ends.left(), f"hosts-{comm}")["communication"], comm)
         expected = frozenset((what, 2 * count) for what, count in step.items())
         return found == {expected}, (f"a step has {shown(step)} by the plan, and " + ("by NCCL's logs of all ranks" if found == {expected} else
                                      "two steps by NCCL's logs " + "; ".join(shown(dict(calls)) for calls in found)))

@@ -57,7 +57,7 @@ def sent_bytes(root: pathlib.Path = pathlib.Path("/sys/class")) -> int:
 
 def planned_bytes(bench: Bench, settings: list[str], place: Place, limit_s: float) -> int:
     """Returns what a host sends to the others in a step, by the plan."""
-    report = bench.report([*settings, f"mesh.hosts={place.hosts}"], limit_s)
+    report = bench.report([*settings, f"mesh.hosts={place.hosts}"], limit_s, "launched")
     return sum(line["between_hosts_bytes"] for line in report["communication"]) * place.ranks // place.hosts
 
 

@@ -73,7 +73,7 @@ def model(name: str, settings: list[str], goal_ms: float, most_gib: float | None
         bench.settle()
         run = bench.train(settings, limit_s, name, 20)
         losses, last = run.losses(), run.steps[-1]
-        foretold = bench.report(settings, 30, "--fit", "h100")
+        foretold = bench.report(settings, 30, name, "--fit", "h100")
         yield judged(name, "loss falls", statistics.mean(losses[-3:]) < losses[0] - 0.1,
                      f"{losses[0]:.3f} to {losses[-1]:.3f} in {len(losses)} steps")
         yield bench.judged_by_goal(name, "step", run.step_ms() <= goal_ms,
@@ -105,7 +105,7 @@ def start_of(bench: Bench, name: str, run: Training, first_step_s: float):
 
 def estimate(bench: Bench, settings: list[str]) -> str:
     """Returns "estimated 262.1 ms": the step of a recipe on an H100."""
-    return f"estimated {1e3 * bench.report(settings, 30)['time']['step_seconds']:.1f} ms"
+    return f"estimated {1e3 * bench.report(settings, 30, 'estimate')['time']['step_seconds']:.1f} ms"
 
 
 # The ops of a trace by what they are; all others are the rest.
