@@ -62,10 +62,6 @@ static auto FiguresIn(const Report& report) -> std::vector<FigureChange> {
   }
   add(FigureKind::Flops, "of a step on a rank", report.flops.model.value);
   add(FigureKind::Flops, "recomputed in a step on a rank", report.flops.recompute.value);
-  if (report.time) {
-    add(FigureKind::Time, fmt::format("of a step on {}", report.time->machine->name),
-        std::llround(report.time->step().value * 1e6));
-  }
   add(FigureKind::Count, "ranks", report.plan->mesh.num_ranks());
   add(FigureKind::Count, "parameters", report.parameters_total);
   add(FigureKind::Count, "tokens per step", report.plan->run.tokens_per_step);
@@ -73,6 +69,7 @@ static auto FiguresIn(const Report& report) -> std::vector<FigureChange> {
 }
 
 static auto FigureChangesOf(const Report& a, const Report& b) -> std::vector<FigureChange> {
+  const auto microseconds = [](const StepTime& time) -> int64_t { return std::llround(time.step().value * 1e6); };
   std::vector<FigureChange> all = FiguresIn(a);
   for (const FigureChange& there : FiguresIn(b)) {
     const auto here = std::ranges::find_if(
@@ -82,6 +79,10 @@ static auto FigureChangesOf(const Report& a, const Report& b) -> std::vector<Fig
     } else {
       all.push_back({.kind = there.kind, .name = there.name, .a = 0, .b = there.a});
     }
+  }
+  if (a.time && b.time) {
+    all.push_back(
+        {.kind = FigureKind::Time, .name = "of a step", .a = microseconds(*a.time), .b = microseconds(*b.time)});
   }
   std::erase_if(all, [](const FigureChange& figure) { return figure.a == figure.b; });
   std::ranges::stable_sort(all, {}, &FigureChange::kind);

@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compiler/base/machine_rows.h"
+#include "compiler/explain/compare.h"
 #include "compiler/ops/communication.h"
 #include "tests/golden/golden_case.h"
 
@@ -113,6 +116,20 @@ TEST(StepTime, CpuHasNone) {
   auto plan = CompileText("recipes/quickstart.toml", ReadRepositoryFile("recipes/quickstart.toml"), {});
   ASSERT_TRUE(plan.ok());
   EXPECT_FALSE(StepTimeOf(*plan).has_value());
+}
+
+TEST(StepTime, ComparedIfBothHaveIt) {
+  const std::string recipe = "recipes/published/llama3_8b.toml";
+  const Plan gpu = GpuPlan(recipe, {"model.layers=2"});
+  const Plan other = GpuPlan(recipe, {"model.layers=2", "recompute.policy=full"});
+  const auto cpu = CompileText(recipe, ReadRepositoryFile(recipe), {"model.layers=2"});
+  ASSERT_TRUE(cpu.ok());
+  const auto times = [](const Plan& a, const Plan& b) {
+    return std::ranges::count(Compare(Explain(a), Explain(b)).figures, FigureKind::Time, &FigureChange::kind);
+  };
+  EXPECT_EQ(times(gpu, other), 1);
+  EXPECT_EQ(times(*cpu, gpu), 0);
+  EXPECT_EQ(times(gpu, *cpu), 0);
 }
 
 TEST(StepTime, UnitsSuitTheTime) {
