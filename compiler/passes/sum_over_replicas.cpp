@@ -99,6 +99,10 @@ auto SumOverReplicas(Plan& plan, Section& section) -> void {
   Placements whole = plan.values[all].placement = plan.values[plan.sub_vectors[whole_ones.front()].gradient].placement;
   SetPlacement(axes, {}, whole);
   plan.values[sum].placement = whole;
+  // Alone it has the bytes and the shape of one gradient.
+  if (whole_ones.size() == 1) {
+    plan.values[all].role = plan.values[sum].role = ValueRole::Of(whole_ones.front());
+  }
   for (const SubVectorId id : whole_ones) {
     const Value own = plan.values[plan.sub_vectors[id].gradient];
     const ValueId view = emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
