@@ -17,6 +17,8 @@ struct MachineRow {
   std::string_view product;
   /// Name by which the driver knows it.
   std::string_view card;
+  /// Has it Hopper's instructions, which the kernels of shardc-run-cuda take?
+  bool runs_plans = true;
   /// Bytes that the driver reports to a program.
   Figure memory;
   /// Operations per second in bf16, without sparsity.

@@ -199,6 +199,14 @@ auto RenderFitText(const FitUse& fit) -> std::string {
   if (fit.device_of_machine) {
     out += fmt::format("planned with run.device={}, as the recipe names no device\n", ToText(*fit.device_of_machine));
   }
+  if (fit.budget.machine != nullptr && !fit.budget.machine->runs_plans &&
+      FactsOf(fit.device).family == DeviceFamily::Cuda) {
+    out +=
+        Wrapped(fmt::format("{} lacks the instructions of Hopper, which the kernels for GPUs take: the plan does not "
+                            "run there",
+                            fit.budget.machine->name),
+                2);
+  }
   if (!fit.has_recipe) {
     return out + "a plan file cannot change; name its recipe to see what each key would change\n";
   }

@@ -13,6 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class Decide : public testing::Test {
@@ -61,6 +62,16 @@ TEST_F(Decide, FitNamesCombinationAndRanks) {
                               HasSubstr("\nthe least number of ranks that fits, other keys as they are: 1\n")));
   const Finished none = Ask({"plan", recipe_, "--fit", "1KiB"});
   EXPECT_THAT(none.out, AllOf(HasSubstr("\nno combination of keys fits; "), HasSubstr("\nno number of ranks up to ")));
+}
+
+TEST_F(Decide, FitNamesFastestForMachine) {
+  const Finished hopper = Ask({"plan", recipe_, "--fit", "h100"});
+  EXPECT_THAT(hopper.out, AllOf(HasSubstr("\nthe fastest combination of keys that fits and was found"),
+                                HasSubstr("estimated for h100-sxm"), Not(HasSubstr("lacks the instructions"))));
+  EXPECT_THAT(Ask({"plan", recipe_, "--fit", "a100"}).out, HasSubstr("a100-sxm-80gb lacks the instructions of Hopper"));
+  const auto json = nlohmann::json::parse(Ask({"plan", recipe_, "--fit", "h100", "--format", "json"}).out);
+  EXPECT_LE(json["fit"]["fastest"]["time"]["step_seconds"], json["fit"]["now"]["time"]["step_seconds"]);
+  EXPECT_EQ(json["time"], json["fit"]["now"]["time"]);
 }
 
 TEST_F(Decide, FitOfAPlanFileHasNoKeysToChange) {

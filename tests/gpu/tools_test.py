@@ -273,6 +273,14 @@ class GpuToolsTest(unittest.TestCase):
             for row in rows:
                 self.assertIn(row, printed)
 
+    def test_without_a_card(self):
+        self.pretend([5.5], [])
+        self.write("gpu_card.py", "import sys; sys.exit('no driver')")
+        result = self.gpu_test("doctor,quickstart,llama_1b")
+        for row in ("doctor |  | FAIL | exit code 1", "quickstart |  | not run | the doctor found no card", "1 failed"):
+            self.assertIn(row, result.stdout)
+        self.assertEqual(result.returncode, 1)
+
     def test_goals_are_those_of_one_card(self):
         falls = [9.0 - 0.1 * step for step in range(20)]
         self.pretend(falls, falls)
