@@ -24,9 +24,7 @@ auto Verify(const op::BiasAddBackward& op, const Plan& plan, OpCheck& check) -> 
   }
   ExpectComputed(check, dy.dtype, "dy", "bias_add_backward-c1"_rule);
   ExpectType(check, plan, op.dbias, {DType::F32, {dy.shape.back()}}, "dbias", "bias_add_backward-c1"_rule);
-  if (op.dbias_onto.valid()) {
-    ExpectSameBytes(check, plan, op.dbias, op.dbias_onto, "bias_add_backward-c2"_rule);
-  }
+  ExpectSameBytes(check, plan, op.dbias, op.dbias_onto, "bias_add_backward-c2"_rule);
 }
 
 auto Cost(const op::BiasAddBackward& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.dy, 1); }

@@ -17,9 +17,7 @@ auto Verify(const op::CheckFinite& op, const Plan& plan, OpCheck& check) -> void
              {StateTypeOf(plan, sub_vector, op.role), {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
              "check_finite-c1"_rule);
   ExpectType(check, plan, op.bad, {DType::I64, {1}}, "bad", "check_finite-c2"_rule);
-  if (op.bad_onto.valid()) {
-    ExpectSameBytes(check, plan, op.bad, op.bad_onto, "check_finite-c3"_rule);
-  }
+  ExpectSameBytes(check, plan, op.bad, op.bad_onto, "check_finite-c3"_rule);
 }
 
 auto Cost(const op::CheckFinite& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.shard, 1); }

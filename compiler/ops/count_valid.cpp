@@ -12,9 +12,7 @@ auto Verify(const op::CountValid& op, const Plan& plan, OpCheck& check) -> void 
   check.Expect(plan.values[op.targets].dtype == DType::I32, "count_valid-c1"_rule, "targets are {}, expected i32",
                ToText(plan.values[op.targets].dtype));
   ExpectType(check, plan, op.count, {DType::F64, {1}}, "count", "count_valid-c2"_rule);
-  if (op.count_onto.valid()) {
-    ExpectSameBytes(check, plan, op.count, op.count_onto, "count_valid-c3"_rule);
-  }
+  ExpectSameBytes(check, plan, op.count, op.count_onto, "count_valid-c3"_rule);
 }
 
 auto Cost(const op::CountValid& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.targets, 1); }

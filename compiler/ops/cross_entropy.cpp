@@ -29,9 +29,7 @@ auto Verify(const op::CrossEntropy& op, const Plan& plan, OpCheck& check) -> voi
   ExpectType(check, plan, op.targets, {DType::I32, types[1].shape}, "targets", "cross_entropy-c1"_rule);
   ExpectType(check, plan, op.loss, types[0], "loss", "cross_entropy-c2"_rule);
   ExpectType(check, plan, op.lse, types[1], "lse", "cross_entropy-c3"_rule);
-  if (op.loss_onto.valid()) {
-    ExpectSameBytes(check, plan, op.loss, op.loss_onto, "cross_entropy-c4"_rule);
-  }
+  ExpectSameBytes(check, plan, op.loss, op.loss_onto, "cross_entropy-c4"_rule);
 }
 
 auto Cost(const op::CrossEntropy& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.logits, 4); }

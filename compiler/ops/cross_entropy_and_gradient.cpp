@@ -29,9 +29,7 @@ auto Verify(const op::CrossEntropyAndGradient& op, const Plan& plan, OpCheck& ch
   ExpectType(check, plan, op.loss, number, "loss", "cross_entropy_and_gradient-c2"_rule);
   ExpectType(check, plan, op.dlogits, logits, "dlogits", "cross_entropy_and_gradient-c3"_rule);
   ExpectSameBytes(check, plan, op.dlogits, op.logits, "cross_entropy_and_gradient-c3"_rule);
-  if (op.loss_onto.valid()) {
-    ExpectSameBytes(check, plan, op.loss, op.loss_onto, "cross_entropy_and_gradient-c4"_rule);
-  }
+  ExpectSameBytes(check, plan, op.loss, op.loss_onto, "cross_entropy_and_gradient-c4"_rule);
 }
 
 auto Cost(const op::CrossEntropyAndGradient& op, const Plan& plan) -> OpCost {

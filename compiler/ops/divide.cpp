@@ -13,9 +13,7 @@ auto Verify(const op::Divide& op, const Plan& plan, OpCheck& check) -> void {
   for (const auto& [field, value] : {std::pair{"a", op.a}, std::pair{"b", op.b}, std::pair{"y", op.y}}) {
     ExpectType(check, plan, value, {DType::F64, {1}}, field, "divide-c1"_rule);
   }
-  if (op.y_onto.valid()) {
-    ExpectSameBytes(check, plan, op.y, op.y_onto, "divide-c2"_rule);
-  }
+  ExpectSameBytes(check, plan, op.y, op.y_onto, "divide-c2"_rule);
 }
 
 auto Cost(const op::Divide& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.y, 1); }

@@ -31,9 +31,7 @@ auto Verify(const op::EmbeddingBackward& op, const Plan& plan, OpCheck& check) -
     shape.push_back(weight[1]);
     ExpectType(check, plan, op.dy, {element, shape}, "dy", "embedding_backward-c3"_rule);
   }
-  if (op.dweight_onto.valid()) {
-    ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "embedding_backward-c4"_rule);
-  }
+  ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "embedding_backward-c4"_rule);
 }
 
 /// Without dweight_onto the whole matrix is cleared first; rows that are named are read and written.

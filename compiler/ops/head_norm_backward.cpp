@@ -37,12 +37,8 @@ auto Verify(const op::HeadNormBackward& op, const Plan& plan, OpCheck& check) ->
   heads.back() /= weight[0];
   ExpectType(check, plan, op.rstd, {DType::F32, heads}, "rstd", "head_norm_backward-c3"_rule);
   ExpectType(check, plan, op.dweight, {DType::F32, weight}, "dweight", "head_norm_backward-c4"_rule);
-  if (op.dx_onto.valid()) {
-    ExpectSameBytes(check, plan, op.dx, op.dx_onto, "head_norm_backward-c5"_rule);
-  }
-  if (op.dweight_onto.valid()) {
-    ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "head_norm_backward-c5"_rule);
-  }
+  ExpectSameBytes(check, plan, op.dx, op.dx_onto, "head_norm_backward-c5"_rule);
+  ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "head_norm_backward-c5"_rule);
 }
 
 auto Cost(const op::HeadNormBackward& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 9); }

@@ -45,14 +45,9 @@ auto Verify(const op::LayerNormBackward& op, const Plan& plan, OpCheck& check) -
   const ValueType statistic{DType::F32, LeadingDims(plan, op.x)};
   ExpectType(check, plan, op.mean, statistic, "mean", "layer_norm_backward-c3"_rule);
   ExpectType(check, plan, op.rstd, statistic, "rstd", "layer_norm_backward-c3"_rule);
-  const auto expect_same_bytes = [&](ValueId result, ValueId onto) {
-    if (onto.valid()) {
-      ExpectSameBytes(check, plan, result, onto, "layer_norm_backward-c4"_rule);
-    }
-  };
-  expect_same_bytes(op.dx, op.dx_onto);
-  expect_same_bytes(op.dweight, op.dweight_onto);
-  expect_same_bytes(op.dbias, op.dbias_onto);
+  ExpectSameBytes(check, plan, op.dx, op.dx_onto, "layer_norm_backward-c4"_rule);
+  ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "layer_norm_backward-c4"_rule);
+  ExpectSameBytes(check, plan, op.dbias, op.dbias_onto, "layer_norm_backward-c4"_rule);
 }
 
 // Per element: 2 for x', 1 for g, 3 for the two sums of a row, 4 for dx, 2 for dweight, 1 for dbias.

@@ -40,8 +40,9 @@ auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost;
 /// True and silent if `value` has this type, else a failure of `constraint` naming both.
 auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType& expected, std::string_view field,
                 PlanRule constraint) -> bool;
-/// For an OVER or ACC result: the same bytes as what it overwrites.
-auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, PlanRule constraint) -> bool;
+/// Checks that an OVER or ACC result is the same bytes as `over`, which it overwrites or adds to. Nothing is checked of
+/// an ACC result that is not added to anything.
+auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, PlanRule constraint) -> void;
 
 /// Kernels compute in f32 or bf16.
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool;

@@ -34,9 +34,7 @@ auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> vo
   const Arena arena = plan.buffers[plan.values[op.full].buffer].arena;
   check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "reduce_scatter-c3"_rule,
                "full lies in the {} arena", ToText(arena));
-  if (op.shard_onto.valid()) {
-    ExpectSameBytes(check, plan, op.shard, op.shard_onto, "reduce_scatter-c4"_rule);
-  }
+  ExpectSameBytes(check, plan, op.shard, op.shard_onto, "reduce_scatter-c4"_rule);
   ExpectOneOffset(check, plan, op.full, op.axes, "full", "reduce_scatter-c5"_rule);
   ExpectCountable(check, {BytesOf(plan, op.full).value, 2, plan.mesh.size(op.axes)}, "reduce_scatter-c6"_rule);
 }

@@ -33,12 +33,8 @@ auto Verify(const op::RmsNormBackward& op, const Plan& plan, OpCheck& check) -> 
   ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "rms_norm_backward-c2"_rule);
   ExpectType(check, plan, op.dweight, {DType::F32, {x.shape.back()}}, "dweight", "rms_norm_backward-c2"_rule);
   ExpectType(check, plan, op.rstd, {DType::F32, LeadingDims(plan, op.x)}, "rstd", "rms_norm_backward-c3"_rule);
-  if (op.dx_onto.valid()) {
-    ExpectSameBytes(check, plan, op.dx, op.dx_onto, "rms_norm_backward-c4"_rule);
-  }
-  if (op.dweight_onto.valid()) {
-    ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "rms_norm_backward-c4"_rule);
-  }
+  ExpectSameBytes(check, plan, op.dx, op.dx_onto, "rms_norm_backward-c4"_rule);
+  ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "rms_norm_backward-c4"_rule);
 }
 
 auto Cost(const op::RmsNormBackward& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 9); }

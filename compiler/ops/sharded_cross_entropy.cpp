@@ -33,9 +33,7 @@ auto Verify(const op::ShardedCrossEntropy& op, const Plan& plan, OpCheck& check)
   ExpectType(check, plan, op.parts, {DType::F32, parts}, "parts", "sharded_cross_entropy-c2"_rule);
   ExpectType(check, plan, op.loss, types[0], "loss", "sharded_cross_entropy-c3"_rule);
   ExpectType(check, plan, op.lse, types[1], "lse", "sharded_cross_entropy-c4"_rule);
-  if (op.loss_onto.valid()) {
-    ExpectSameBytes(check, plan, op.loss, op.loss_onto, "sharded_cross_entropy-c5"_rule);
-  }
+  ExpectSameBytes(check, plan, op.loss, op.loss_onto, "sharded_cross_entropy-c5"_rule);
 }
 
 /// Of the logits, only those of the targets are read.
