@@ -29,18 +29,6 @@ auto Verify(const op::HeadNorm& op, const Plan& plan, OpCheck& check) -> void {
 
 auto Cost(const op::HeadNorm& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 4); }
 
-auto Vjp(const op::HeadNorm& op, VjpContext& context) -> void {
-  const ValueId dy = context.GradientOf(op.y);
-  const auto dx = context.GradientTarget(op.x);
-  const auto dweight = context.GradientTarget(op.weight);
-  context.Emit(op::HeadNormBackward{.dy = dy,
-                                    .x = op.x,
-                                    .weight = op.weight,
-                                    .rstd = op.rstd,
-                                    .dx = dx.value,
-                                    .dx_onto = dx.onto,
-                                    .dweight = dweight.value,
-                                    .dweight_onto = dweight.onto});
-}
+auto Vjp(const op::HeadNorm& op, VjpContext& context) -> void { EmitNormBackward<op::HeadNormBackward>(op, context); }
 
 }  // namespace shardc

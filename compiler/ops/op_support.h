@@ -57,6 +57,22 @@ auto ExpectNormResults(OpCheck& check, const Plan& plan, const Norm& op, PlanRul
   ExpectType(check, plan, op.rstd, types.back(), "rstd", of_rstd);
   check.Expect(op.eps >= 0, of_eps, "eps is {}", op.eps);
 }
+/// Emits the backward op of a norm without a bias.
+template <class Backward, class Norm>
+auto EmitNormBackward(const Norm& op, VjpContext& context) -> void {
+  const ValueId dy = context.GradientOf(op.y);
+  const auto dx = context.GradientTarget(op.x);
+  const auto dweight = context.GradientTarget(op.weight);
+  context.Emit(Backward{.dy = dy,
+                        .x = op.x,
+                        .weight = op.weight,
+                        .rstd = op.rstd,
+                        .dx = dx.value,
+                        .dx_onto = dx.onto,
+                        .dweight = dweight.value,
+                        .dweight_onto = dweight.onto});
+}
+
 /// The product of these sizes, twice, fits what Flops and Bytes count in: no formula of a cost overflows.
 auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool;
 /// Peers find their own interval of `value` at the offset that this rank has: it is one on all ranks of a group over
