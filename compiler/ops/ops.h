@@ -119,8 +119,4 @@ concept HasScratch = requires(const T& op) {
   op.scratch;
 };
 
-/// The row's last column.
-auto DocOf(OpKind kind) -> std::string_view;
-auto IsDifferentiable(OpKind kind) -> bool;
-
 }  // namespace shardc
