@@ -42,7 +42,6 @@ auto Cost(const op::AllReduce& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const int64_t elements = ElementsOf(plan, op.x);
   const DType dtype = plan.values[op.x].dtype;
-  cost.other_flops = Flops{elements * (plan.mesh.size(op.axes) - 1)};
   cost.wires.push_back({op.axes, dtype, BytesOf(plan, op.x),
                         AllReduceTraffic(ExchangeOf(plan, op.axes), elements, dtype, IsBySlices(op, plan))});
   return cost;

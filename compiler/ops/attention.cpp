@@ -68,7 +68,6 @@ auto Verify(const op::Attention& op, const Plan& plan, OpCheck& check) -> void {
 auto Cost(const op::Attention& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   cost.matmul_flops = Flops{2 * ShapeOf(plan, op.q)[0] * ElementsOf(plan, op.q)};
-  cost.other_flops = Flops{4 * ElementsOf(plan, op.lse) * ShapeOf(plan, op.q)[0] / 2};
   return cost;
 }
 

@@ -66,13 +66,11 @@ auto Verify(const op::AttentionBackward& op, const Plan& plan, OpCheck& check) -
   ExpectCountable(check, {4, q.shape[0], NumElements(q.shape)}, "attention_backward-c4"_rule);
 }
 
-/// dq, dk, dv and dp are four products of the causal half; the probabilities, computed again from lse inside the
-/// kernel, are counted as other work, so that model FLOPs stay comparable.
+/// dq, dk, dv and dp are four products of the causal half. The scores, computed again inside the kernel, are not
+/// counted, so that model FLOPs stay comparable.
 auto Cost(const op::AttentionBackward& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
-  const int64_t product = ShapeOf(plan, op.q)[0] * ElementsOf(plan, op.q);
-  cost.matmul_flops = Flops{4 * product};
-  cost.other_flops = Flops{product + 4 * ElementsOf(plan, op.lse) * ShapeOf(plan, op.q)[0]};
+  cost.matmul_flops = Flops{4 * ShapeOf(plan, op.q)[0] * ElementsOf(plan, op.q)};
   return cost;
 }
 

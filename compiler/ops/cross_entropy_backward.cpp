@@ -28,8 +28,6 @@ auto Verify(const op::CrossEntropyBackward& op, const Plan& plan, OpCheck& check
   ExpectSameBytes(check, plan, op.dlogits, op.logits, "cross_entropy_backward-c3"_rule);
 }
 
-auto Cost(const op::CrossEntropyBackward& op, const Plan& plan) -> OpCost {
-  return ElementwiseCost(op, plan, op.logits, 3);
-}
+auto Cost(const op::CrossEntropyBackward& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 }  // namespace shardc

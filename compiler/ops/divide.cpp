@@ -16,6 +16,6 @@ auto Verify(const op::Divide& op, const Plan& plan, OpCheck& check) -> void {
   ExpectSameBytes(check, plan, op.y, op.y_onto, "divide-c2"_rule);
 }
 
-auto Cost(const op::Divide& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.y, 1); }
+auto Cost(const op::Divide& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 }  // namespace shardc

@@ -14,10 +14,7 @@ auto Verify(const op::Gelu& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.y, TypeOf(plan, op.x), "y", "gelu-c1"_rule);
 }
 
-// Per element: three products, a sum and erf; with tanh, 3 for x + 0.044715 x^3 from x^2, 6 for the rest.
-auto Cost(const op::Gelu& op, const Plan& plan) -> OpCost {
-  return ElementwiseCost(op, plan, op.x, op.tanh_form ? 9 : 5);
-}
+auto Cost(const op::Gelu& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 auto Vjp(const op::Gelu& op, VjpContext& context) -> void {
   const ValueId dy = context.GradientOf(op.y);

@@ -17,10 +17,6 @@ auto Verify(const op::GeluBackward& op, const Plan& plan, OpCheck& check) -> voi
   ExpectSameBytes(check, plan, op.dx, op.x, "gelu_backward-c2"_rule);
 }
 
-// Per element: 4 for the distribution, 4 for the density, 3 for both by dy. With tanh: 6 for it, 2 for its derivative,
-// 3 for that of its operand, 7 for both terms by dy.
-auto Cost(const op::GeluBackward& op, const Plan& plan) -> OpCost {
-  return ElementwiseCost(op, plan, op.x, op.tanh_form ? 18 : 11);
-}
+auto Cost(const op::GeluBackward& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 }  // namespace shardc

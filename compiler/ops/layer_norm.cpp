@@ -29,8 +29,7 @@ auto Verify(const op::LayerNorm& op, const Plan& plan, OpCheck& check) -> void {
   ExpectNormResults(check, plan, op, "layer_norm-c2"_rule, "layer_norm-c3"_rule, "layer_norm-c4"_rule);
 }
 
-// Per element: 1 to sum x, 1 to center it, 2 to sum the squares, 2 products and 1 sum for y.
-auto Cost(const op::LayerNorm& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 7); }
+auto Cost(const op::LayerNorm& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 auto Vjp(const op::LayerNorm& op, VjpContext& context) -> void {
   const ValueId dy = context.GradientOf(op.y);

@@ -50,7 +50,6 @@ auto Verify(const op::LayerNormBackward& op, const Plan& plan, OpCheck& check) -
   ExpectSameBytes(check, plan, op.dbias, op.dbias_onto, "layer_norm_backward-c4"_rule);
 }
 
-// Per element: 2 for x', 1 for g, 3 for the two sums of a row, 4 for dx, 2 for dweight, 1 for dbias.
-auto Cost(const op::LayerNormBackward& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 13); }
+auto Cost(const op::LayerNormBackward& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 }  // namespace shardc

@@ -19,6 +19,6 @@ auto Verify(const op::LogSumExp& op, const Plan& plan, OpCheck& check) -> void {
   }
 }
 
-auto Cost(const op::LogSumExp& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.logits, 3); }
+auto Cost(const op::LogSumExp& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 }  // namespace shardc

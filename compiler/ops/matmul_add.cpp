@@ -39,7 +39,6 @@ auto Verify(const op::MatmulAdd& op, const Plan& plan, OpCheck& check) -> void {
 auto Cost(const op::MatmulAdd& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   cost.matmul_flops = Cost(ProductOf(op), plan).matmul_flops;
-  cost.other_flops = Flops{ElementsOf(plan, op.out)};
   return cost;
 }
 

@@ -18,12 +18,6 @@ auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost {
   return cost;
 }
 
-auto ElementwiseCost(const OpBody& body, const Plan& plan, ValueId per, int64_t flops) -> OpCost {
-  OpCost cost = TrafficOf(body, plan);
-  cost.other_flops = Flops{ElementsOf(plan, per) * flops};
-  return cost;
-}
-
 auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType& expected, std::string_view field,
                 PlanRule constraint) -> bool {
   const Value& actual = plan.values[value];

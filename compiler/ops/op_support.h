@@ -32,9 +32,8 @@ inline auto LeadingDims(const Plan& plan, ValueId id) -> Dims {
   return dims;
 }
 
-/// Reads and writes of the whole of every operand, and `flops` for each element of `per`.
-auto ElementwiseCost(const OpBody& body, const Plan& plan, ValueId per, int64_t flops) -> OpCost;
-/// Bytes read and written, from the accesses of the op; ACC onto a value reads it too.
+/// Returns the cost of an op that reads and writes the whole of every operand, and multiplies no matrices. ACC onto a
+/// value reads it too.
 auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost;
 
 /// True and silent if `value` has this type, else a failure of `constraint` naming both.

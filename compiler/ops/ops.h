@@ -2,7 +2,7 @@
 //
 //   Shape(op, plan)         types of the values it writes, in row order of OUT, OVER, ACC fields
 //   Verify(op, plan, check) its numbered constraints C1, C2, ... on operand shapes, dtypes and placements
-//   Cost(op, plan)          FLOPs, bytes touched, bytes on the wire
+//   Cost(op, plan)          FLOPs of products, bytes touched, bytes on the wire
 //   Vjp(op, context)        differentiable ops: emits the ops that compute the operands' gradients
 //   Parts(op, context)      fused ops: emits the ops that it is made of (parts.h)
 //   ScratchBytes(op, plan)  ops with a SCRATCH field: its bytes, by which the compiler makes the buffer and the kernel
@@ -40,8 +40,6 @@ struct WireCost {
 struct OpCost {
   /// Matrix products: 2mnk each; causal attention at half of the full square.
   Flops matmul_flops;
-  /// Everything else, counted as one FLOP an arithmetic operation.
-  Flops other_flops;
   Bytes read;
   Bytes written;
   /// Set for collectives.

@@ -44,7 +44,6 @@ auto Cost(const op::ReduceScatter& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const int64_t elements = ElementsOf(plan, op.full);
   const DType terms = plan.values[op.full].dtype;
-  cost.other_flops = Flops{elements};
   cost.wires.push_back(
       {op.axes, terms, BytesOf(plan, op.full), ReduceScatterTraffic(ExchangeOf(plan, op.axes), elements, terms)});
   return cost;

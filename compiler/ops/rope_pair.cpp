@@ -41,11 +41,7 @@ auto Verify(const op::RopePair& op, const Plan& plan, OpCheck& check) -> void {
   ExpectSameBytes(check, plan, op.rotated_k, op.k, "rope_pair-c3"_rule);
 }
 
-auto Cost(const op::RopePair& op, const Plan& plan) -> OpCost {
-  OpCost cost = TrafficOf(op, plan);
-  cost.other_flops = Flops{3 * (ElementsOf(plan, op.q) + ElementsOf(plan, op.k))};
-  return cost;
-}
+auto Cost(const op::RopePair& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 auto Parts(const op::RopePair& op, PartsContext& context) -> void {
   op::Rope rope = RopeOfQ(op);

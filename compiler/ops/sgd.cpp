@@ -44,9 +44,6 @@ auto Verify(const op::Sgd& op, const Plan& plan, OpCheck& check) -> void {
                "momentum is {}, with {} momentum_buffer", op.momentum, op.momentum_buffer.valid() ? "a" : "no");
 }
 
-/// One product by the factor, two flops each for decay and step, for the buffer, and for looking ahead.
-auto Cost(const op::Sgd& op, const Plan& plan) -> OpCost {
-  return ElementwiseCost(op, plan, op.gradient, 5 + (op.momentum_buffer.valid() ? 2 : 0) + (op.nesterov ? 2 : 0));
-}
+auto Cost(const op::Sgd& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 }  // namespace shardc

@@ -39,11 +39,7 @@ auto Verify(const op::ShardedCrossEntropy& op, const Plan& plan, OpCheck& check)
 /// Of the logits, only those of the targets are read.
 auto Cost(const op::ShardedCrossEntropy& op, const Plan& plan) -> OpCost {
   const Bytes rows = BytesOf(plan, op.lse);
-  return {.matmul_flops = {},
-          .other_flops = Flops{3 * ElementsOf(plan, op.parts)},
-          .read = BytesOf(plan, op.parts) + rows * 2,
-          .written = rows,
-          .wires = {}};
+  return {.matmul_flops = {}, .read = BytesOf(plan, op.parts) + rows * 2, .written = rows, .wires = {}};
 }
 
 auto Vjp(const op::ShardedCrossEntropy& op, VjpContext& context) -> void {

@@ -16,7 +16,7 @@ auto Verify(const op::Swiglu& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.y, TypeOf(plan, op.gate), "y", "swiglu-c1"_rule);
 }
 
-auto Cost(const op::Swiglu& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.gate, 5); }
+auto Cost(const op::Swiglu& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 auto Vjp(const op::Swiglu& op, VjpContext& context) -> void {
   const ValueId dy = context.GradientOf(op.y);

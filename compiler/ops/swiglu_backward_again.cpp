@@ -24,9 +24,7 @@ auto Verify(const op::SwigluBackwardAgain& op, const Plan& plan, OpCheck& check)
   ExpectSameBytes(check, plan, op.y, op.dy, "swiglu_backward_again-c2"_rule);
 }
 
-auto Cost(const op::SwigluBackwardAgain& op, const Plan& plan) -> OpCost {
-  return ElementwiseCost(op, plan, op.gate, 12);
-}
+auto Cost(const op::SwigluBackwardAgain& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 /// Emits y before the gradients lie over what it is computed from, and puts it over dy after they have read dy.
 auto Parts(const op::SwigluBackwardAgain& op, PartsContext& context) -> void {
