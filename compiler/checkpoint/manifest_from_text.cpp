@@ -161,55 +161,31 @@ auto ReadPublished(const JsonReader& entry) -> ErrorOr<PublishedModel> {
   return published;
 }
 
-auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
-  // Version first: another one may have other members.
-  std::string format;
-  int64_t version = 0;
-  READ(format, body.String("format"));
-  READ(version, body.Count("version"));
-  if (format != ManifestFormat || (version != Manifest::ListsPieces && version != Manifest::StatesLayouts)) {
-    return Fail(ExitCode::Checkpoint, "it is \"{}\" version {}; this program reads \"{}\" versions {} and {}", format,
-                version, ManifestFormat, Manifest::ListsPieces, Manifest::StatesLayouts);
-  }
-
-  Manifest manifest;
-  manifest.version = version;
-  READ(manifest.run_id, body.String("run_id"));
-  READ(manifest.step, body.Count("step"));
-  READ(manifest.plan_hash, body.String("plan_hash"));
-  if (!IsPlainName(manifest.run_id)) {
-    return Fail(ExitCode::Checkpoint, "\"run_id\" is no plain name");
-  }
-  if (!IsDigest(manifest.plan_hash)) {
-    return Fail(ExitCode::Checkpoint, "\"plan_hash\" is not {} hex digits", DigestDigits);
-  }
-  JsonReader object = body;
-  READ(object, body.Object("model"));
-  RETURN_IF_ERROR(ReadTexts(object, manifest.model));
-  READ(object, body.Object("mesh"));
+auto ReadMesh(const JsonReader& object, Mesh& mesh) -> Status {
   for (int i = 0; i < NumMeshAxes; ++i) {
-    int64_t& size = manifest.mesh.sizes[static_cast<size_t>(i)];
+    int64_t& size = mesh.sizes[static_cast<size_t>(i)];
     READ(size, object.Count(std::string(ToText(static_cast<Axis>(i))).c_str()));
     if (size < 1) {
       return Fail(ExitCode::Checkpoint, "\"mesh\": {} is {}", ToText(static_cast<Axis>(i)), size);
     }
   }
-  if (body.Has("recipe")) {
-    READ(object, body.Object("recipe"));
-    RETURN_IF_ERROR(ReadTexts(object, manifest.recipe));
+  return Success{};
+}
+
+auto ReadSeed(const JsonReader& object) -> ErrorOr<ManifestSeed> {
+  ManifestSeed seed;
+  READ(seed.run_id, object.String("run_id"));
+  READ(seed.step, object.Count("step"));
+  READ(seed.digest, object.String("digest"));
+  if (!IsDigest(seed.digest) || !IsPlainName(seed.run_id)) {
+    return Fail(ExitCode::Checkpoint, "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
   }
-  if (body.Has("seed")) {
-    READ(object, body.Object("seed"));
-    READ(manifest.seed.run_id, object.String("run_id"));
-    READ(manifest.seed.step, object.Count("step"));
-    READ(manifest.seed.digest, object.String("digest"));
-    if (!IsDigest(manifest.seed.digest) || !IsPlainName(manifest.seed.run_id)) {
-      return Fail(ExitCode::Checkpoint, "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
-    }
-  }
-  if (body.Has("optimizer")) {
-    READ(manifest.optimizer, body.Enum<Optimizer>("optimizer"));
-  }
+  return seed;
+}
+
+/// Reads the scalars of the state, and the losses before the step.
+auto ReadState(const JsonReader& body, Manifest& manifest) -> Status {
+  JsonReader object = body;
   READ(object, body.Object("state"));
   for (const auto& [name, value] : object.object().items()) {
     if (!value.is_number()) {
@@ -229,8 +205,10 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
       manifest.recent_losses.push_back(loss.get<double>());
     }
   }
+  return Success{};
+}
 
-  READ(object, body.Object("data"));
+auto ReadData(const JsonReader& object, Manifest& manifest) -> Status {
   READ(manifest.data.fingerprint, object.String("fingerprint"));
   READ(manifest.data.order, object.Enum<SampleOrder>("order"));
   READ(manifest.data.seq, object.Count("seq"));
@@ -270,8 +248,10 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
                   manifest.data.steps);
     }
   }
+  return Success{};
+}
 
-  READ(object, body.Object("files"));
+auto ReadFiles(const JsonReader& object, Manifest& manifest) -> Status {
   for (const auto& [name, entry] : object.object().items()) {
     const JsonReader members(entry, ExitCode::Checkpoint);
     ManifestFile file;
@@ -283,6 +263,52 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
     }
     manifest.files[name] = std::move(file);
   }
+  return Success{};
+}
+
+auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
+  // Version first: another one may have other members.
+  std::string format;
+  int64_t version = 0;
+  READ(format, body.String("format"));
+  READ(version, body.Count("version"));
+  if (format != ManifestFormat || (version != Manifest::ListsPieces && version != Manifest::StatesLayouts)) {
+    return Fail(ExitCode::Checkpoint, "it is \"{}\" version {}; this program reads \"{}\" versions {} and {}", format,
+                version, ManifestFormat, Manifest::ListsPieces, Manifest::StatesLayouts);
+  }
+
+  Manifest manifest;
+  manifest.version = version;
+  READ(manifest.run_id, body.String("run_id"));
+  READ(manifest.step, body.Count("step"));
+  READ(manifest.plan_hash, body.String("plan_hash"));
+  if (!IsPlainName(manifest.run_id)) {
+    return Fail(ExitCode::Checkpoint, "\"run_id\" is no plain name");
+  }
+  if (!IsDigest(manifest.plan_hash)) {
+    return Fail(ExitCode::Checkpoint, "\"plan_hash\" is not {} hex digits", DigestDigits);
+  }
+  JsonReader object = body;
+  READ(object, body.Object("model"));
+  RETURN_IF_ERROR(ReadTexts(object, manifest.model));
+  READ(object, body.Object("mesh"));
+  RETURN_IF_ERROR(ReadMesh(object, manifest.mesh));
+  if (body.Has("recipe")) {
+    READ(object, body.Object("recipe"));
+    RETURN_IF_ERROR(ReadTexts(object, manifest.recipe));
+  }
+  if (body.Has("seed")) {
+    READ(object, body.Object("seed"));
+    READ(manifest.seed, ReadSeed(object));
+  }
+  if (body.Has("optimizer")) {
+    READ(manifest.optimizer, body.Enum<Optimizer>("optimizer"));
+  }
+  RETURN_IF_ERROR(ReadState(body, manifest));
+  READ(object, body.Object("data"));
+  RETURN_IF_ERROR(ReadData(object, manifest));
+  READ(object, body.Object("files"));
+  RETURN_IF_ERROR(ReadFiles(object, manifest));
   if (manifest.version == Manifest::StatesLayouts) {
     const json* layouts = nullptr;
     READ(layouts, body.List("layouts"));
