@@ -18,23 +18,27 @@ static auto UseJson(const MemoryUse& use) -> Json {
   return json;
 }
 
-/// Returns a whole number if it fits one; a floating-point number for a very large cluster.
-static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
+/// Returns the product as a whole number; as a floating-point number if 64 bits do not hold it.
+static auto Product(int64_t a, int64_t b) -> Json {
   int64_t product = 0;
-  if (__builtin_mul_overflow(flops.value, mesh.num_ranks(), &product)) {
-    return static_cast<double>(flops.value) * static_cast<double>(mesh.num_ranks());
+  if (__builtin_mul_overflow(a, b, &product)) {
+    return static_cast<double>(a) * static_cast<double>(b);
   }
   return product;
 }
 
-/// Returns the tokens of all steps, if 64 bits hold the number.
-static auto TokensOf(const Report& report) -> Json {
-  const RunSettings& run = report.plan->run;
-  int64_t product = 0;
-  if (__builtin_mul_overflow(run.steps, run.tokens_per_step, &product)) {
-    return static_cast<double>(run.steps) * static_cast<double>(run.tokens_per_step);
+static auto MeshJson(const Mesh& mesh) -> Json {
+  Json json;
+  for (int i = 0; i < NumAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    if (WholeOf(axis) == axis || mesh.size(axis) > 1) {
+      json[std::string(ToText(axis))] = mesh.size(axis);
+    }
   }
-  return product;
+  if (mesh.hosts != 1) {
+    json["hosts"] = mesh.hosts;
+  }
+  return json;
 }
 
 /// Returns the bytes at each op, and where each phase begins.
@@ -85,6 +89,147 @@ static auto TimeJson(const StepTime& time) -> Json {
           {"products_seconds", time.products.value}, {"attention_seconds", time.attention.value},
           {"others_seconds", time.others.value},     {"peers_seconds", time.peers.value},
           {"host_seconds", time.host.value},         {"mfu", time.mfu}};
+}
+
+static auto MemoryJson(const Report& report) -> Json {
+  const Plan& plan = *report.plan;
+  Json json;
+  json["peak_bytes"] = report.peak.use.total().value;
+  json["peak_section"] = ToText(report.peak.section);
+  json["peak_op"] = {
+      {"index", report.peak.op_index}, {"summary", report.peak.op_summary}, {"text", report.peak.op_text}};
+  json["by_category"] = UseJson(report.peak.use);
+  json["sections"] = Json::array();
+  for (const MemoryPeak& peak : report.section_peaks) {
+    json["sections"].push_back({{"section", ToText(peak.section)},
+                                {"peak_bytes", peak.use.total().value},
+                                {"op_index", peak.op_index},
+                                {"by_category", UseJson(peak.use)}});
+  }
+  json["reserved_bytes"] = report.reserved.value;
+  for (int i = 0; i < NumArenas; ++i) {
+    json["by_arena"][std::string(ToText(static_cast<Arena>(i)))] = plan.arena_bytes[static_cast<size_t>(i)];
+  }
+  json["alive_at_peak"] = AliveJson(report);
+  json["over_step"] = OverStepJson(report);
+  const OutsideArenas outside = OutsideArenasOf(plan);
+  json["outside_arenas_bytes"] = outside.all().value;
+  json["outside_arenas"] = {
+      {"host_bytes", outside.host().value},     {"files_bytes", OutsideArenas::Files.value},
+      {"plan_bytes", outside.plan.value},       {"rank_bytes", outside.rank().value},
+      {"threads_bytes", outside.threads.value}, {"thread_bytes", OutsideArenas::ProductThread.value}};
+  return json;
+}
+
+static auto CommunicationJson(const Report& report) -> Json {
+  const Mesh& mesh = report.plan->mesh;
+  Json json = Json::array();
+  for (const Communication& row : report.step_communication) {
+    json.push_back({{"op", ToText(row.op)},
+                    {"axis", ToText(row.axes)},
+                    {"dtype", ToText(row.dtype)},
+                    {"count", row.count},
+                    {"payload_bytes", row.payload.value},
+                    {"wire_bytes", row.wire(mesh).value}});
+    if (mesh.hosts > 1) {
+      json.back()["between_hosts_bytes"] = row.between_hosts(mesh).value;
+    }
+  }
+  return json;
+}
+
+static auto UnitsJson(const std::vector<UnitUse>& units) -> Json {
+  Json json = Json::array();
+  for (const UnitUse& unit : units) {
+    json.push_back({{"name", unit.name},
+                    {"parameters", unit.num_elements},
+                    {"gathered_bytes", unit.gathered.value},
+                    {"reshard_after_forward", unit.reshard_after_forward},
+                    {"gathers_per_step", unit.num_gathers},
+                    {"kept_for_backward", unit.kept_for_backward}});
+    if (unit.kept_slice > Bytes{}) {
+      json.back()["kept_slice_bytes"] = unit.kept_slice.value;
+    }
+  }
+  return json;
+}
+
+static auto LossJson(const LossUse& loss) -> Json {
+  Json json{{"chunks", loss.chunks}, {"logits_bytes", loss.logits.value}};
+  for (const TargetHead& head : loss.heads) {
+    json["heads"].push_back({{"name", head.name}, {"vocab", head.vocab}});
+  }
+  return json;
+}
+
+static auto InitJson(const std::vector<InitUse>& init) -> Json {
+  Json json = Json::array();
+  for (const InitUse& use : init) {
+    json.push_back({{"rule", use.rule},
+                    {"recipe_line", use.recipe_line},
+                    {"parameters", use.num_parameters},
+                    {"elements", use.num_elements}});
+  }
+  return json;
+}
+
+static auto PresetJson(const PresetUse& preset) -> Json {
+  Json set = Json::array();
+  for (const SetBesidePreset& key : preset.set) {
+    set.push_back({{"key", key.key}, {"value", key.value}, {"in_preset", key.in_preset}, {"by", key.by}});
+  }
+  return {{"name", preset.name}, {"init_scheme", preset.scheme}, {"set", set}};
+}
+
+static auto SeedJson(const Seed& seed, const SeedUse& use) -> Json {
+  return {{"format", ToText(seed.format)},
+          {"path", seed.path},
+          {"run_id", seed.run_id},
+          {"step", seed.step},
+          {"manifest", seed.manifest},
+          {"loaded", {{"parameters", use.num_loaded}, {"elements", use.loaded_elements}}},
+          {"read", {{"parameters", use.num_read}, {"elements", use.read_elements}}},
+          {"generated", {{"parameters", use.num_generated}, {"elements", use.generated_elements}}}};
+}
+
+/// Returns null if there is nothing to report of the data.
+static auto DataJson(const DataSource& data, const MixtureUse& mixture) -> Json {
+  Json json;
+  for (const SourceShare& source : mixture.sources) {
+    json["sources"].push_back(
+        {{"name", source.name}, {"weight", source.weight}, {"samples", source.samples}, {"fraction", source.fraction}});
+    if (source.is_known) {
+      json["sources"].back().update({{"tokens", source.tokens},
+                                     {"epoch_samples", source.epoch_samples},
+                                     {"eval_samples", source.eval_samples},
+                                     {"epochs", source.epochs()}});
+    }
+  }
+  if (data.is_synthetic()) {
+    json["synthetic"] = ToText(data.synthetic);
+  }
+  if (!mixture.sources.empty()) {
+    json["exact"] = mixture.is_exact;
+    json["fault"] = mixture.fault;
+  }
+  return json;
+}
+
+static auto SchedulesJson(const std::vector<ScheduleUse>& schedules) -> Json {
+  Json json = Json::array();
+  for (const ScheduleUse& schedule : schedules) {
+    Json points = Json::array();
+    for (const SchedulePoint& point : schedule.points) {
+      points.push_back({point.step, point.value});
+    }
+    json.push_back({{"name", schedule.name},
+                    {"expression", schedule.text},
+                    {"constant", schedule.is_constant},
+                    {"most", {schedule.most.step, schedule.most.value}},
+                    {"fault", schedule.fault},
+                    {"points", std::move(points)}});
+  }
+  return json;
 }
 
 static auto FiguresJson(const PlanFigures& figures) -> Json {
@@ -141,15 +286,7 @@ auto RenderReportJson(const Report& report) -> std::string {
   json["format_version"] = "1.9";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
-  for (int i = 0; i < NumAxes; ++i) {
-    const auto axis = static_cast<Axis>(i);
-    if (WholeOf(axis) == axis || plan.mesh.size(axis) > 1) {
-      json["mesh"][std::string(ToText(axis))] = plan.mesh.size(axis);
-    }
-  }
-  if (plan.mesh.hosts != 1) {
-    json["mesh"]["hosts"] = plan.mesh.hosts;
-  }
+  json["mesh"] = MeshJson(plan.mesh);
   json["parameters"] = {{"total", report.parameters_total},
                         {"trainable", report.parameters_trainable},
                         {"per_rank", report.parameters_per_rank}};
@@ -159,44 +296,8 @@ auto RenderReportJson(const Report& report) -> std::string {
                    {"accumulate", plan.run.accumulate},
                    {"tokens_per_step", plan.run.tokens_per_step}};
 
-  Json& memory = json["memory"];
-  memory["peak_bytes"] = report.peak.use.total().value;
-  memory["peak_section"] = ToText(report.peak.section);
-  memory["peak_op"] = {
-      {"index", report.peak.op_index}, {"summary", report.peak.op_summary}, {"text", report.peak.op_text}};
-  memory["by_category"] = UseJson(report.peak.use);
-  memory["sections"] = Json::array();
-  for (const MemoryPeak& peak : report.section_peaks) {
-    memory["sections"].push_back({{"section", ToText(peak.section)},
-                                  {"peak_bytes", peak.use.total().value},
-                                  {"op_index", peak.op_index},
-                                  {"by_category", UseJson(peak.use)}});
-  }
-  memory["reserved_bytes"] = report.reserved.value;
-  for (int i = 0; i < NumArenas; ++i) {
-    memory["by_arena"][std::string(ToText(static_cast<Arena>(i)))] = plan.arena_bytes[static_cast<size_t>(i)];
-  }
-  memory["alive_at_peak"] = AliveJson(report);
-  memory["over_step"] = OverStepJson(report);
-  const OutsideArenas outside = OutsideArenasOf(plan);
-  memory["outside_arenas_bytes"] = outside.all().value;
-  memory["outside_arenas"] = {
-      {"host_bytes", outside.host().value},     {"files_bytes", OutsideArenas::Files.value},
-      {"plan_bytes", outside.plan.value},       {"rank_bytes", outside.rank().value},
-      {"threads_bytes", outside.threads.value}, {"thread_bytes", OutsideArenas::ProductThread.value}};
-
-  json["communication"] = Json::array();
-  for (const Communication& row : report.step_communication) {
-    json["communication"].push_back({{"op", ToText(row.op)},
-                                     {"axis", ToText(row.axes)},
-                                     {"dtype", ToText(row.dtype)},
-                                     {"count", row.count},
-                                     {"payload_bytes", row.payload.value},
-                                     {"wire_bytes", row.wire(plan.mesh).value}});
-    if (plan.mesh.hosts > 1) {
-      json["communication"].back()["between_hosts_bytes"] = row.between_hosts(plan.mesh).value;
-    }
-  }
+  json["memory"] = MemoryJson(report);
+  json["communication"] = CommunicationJson(report);
   for (const OverlapUse& use : report.overlaps) {
     json["overlaps"].push_back({{"op", ToText(use.op)},
                                 {"axis", ToText(use.axes)},
@@ -204,52 +305,27 @@ auto RenderReportJson(const Report& report) -> std::string {
                                 {"count", use.count},
                                 {"names", use.names}});
   }
-  json["flops_per_step"] = OnAllRanks(report.flops.model, plan.mesh);
+  json["flops_per_step"] = Product(report.flops.model.value, plan.mesh.num_ranks());
   json["flops_per_step_per_rank"] = report.flops.model.value;
-  json["recompute_flops_per_step"] = OnAllRanks(report.flops.recompute, plan.mesh);
+  json["recompute_flops_per_step"] = Product(report.flops.recompute.value, plan.mesh.num_ranks());
 
   if (report.time) {
     json["time"] = TimeJson(*report.time);
   }
 
-  json["run"] = {{"steps", plan.run.steps}, {"tokens", TokensOf(report)}};
+  json["run"] = {{"steps", plan.run.steps}, {"tokens", Product(plan.run.steps, plan.run.tokens_per_step)}};
   json["checkpoint"] = {{"bytes", report.checkpoint.value}, {"keep", plan.run.checkpoint_keep}};
   json["blocks"] = BlocksJson(report);
-
-  json["units"] = Json::array();
-  for (const UnitUse& unit : report.units) {
-    json["units"].push_back({{"name", unit.name},
-                             {"parameters", unit.num_elements},
-                             {"gathered_bytes", unit.gathered.value},
-                             {"reshard_after_forward", unit.reshard_after_forward},
-                             {"gathers_per_step", unit.num_gathers},
-                             {"kept_for_backward", unit.kept_for_backward}});
-    if (unit.kept_slice > Bytes{}) {
-      json["units"].back()["kept_slice_bytes"] = unit.kept_slice.value;
-    }
-  }
+  json["units"] = UnitsJson(report.units);
   json["rings"] = {{"gathered", {{"depth", report.gather_ring.depth}, {"bytes", report.gather_ring.bytes.value}}},
                    {"reduced", {{"depth", report.reduce_ring.depth}, {"bytes", report.reduce_ring.bytes.value}}}};
   json["gradient_sums"] = {{"slices_bytes", report.gradient_sums.slices.value},
                            {"whole_bytes", report.gradient_sums.whole.value},
                            {"whole", report.gradient_sums.are_whole}};
-  json["loss"] = {{"chunks", report.loss.chunks}, {"logits_bytes", report.loss.logits.value}};
-  for (const TargetHead& head : report.loss.heads) {
-    json["loss"]["heads"].push_back({{"name", head.name}, {"vocab", head.vocab}});
-  }
-  json["init"] = Json::array();
-  for (const InitUse& use : report.init) {
-    json["init"].push_back({{"rule", use.rule},
-                            {"recipe_line", use.recipe_line},
-                            {"parameters", use.num_parameters},
-                            {"elements", use.num_elements}});
-  }
-  if (const PresetUse& preset = report.preset; !preset.name.empty()) {
-    Json set = Json::array();
-    for (const SetBesidePreset& key : preset.set) {
-      set.push_back({{"key", key.key}, {"value", key.value}, {"in_preset", key.in_preset}, {"by", key.by}});
-    }
-    json["preset"] = {{"name", preset.name}, {"init_scheme", preset.scheme}, {"set", set}};
+  json["loss"] = LossJson(report.loss);
+  json["init"] = InitJson(report.init);
+  if (!report.preset.name.empty()) {
+    json["preset"] = PresetJson(report.preset);
   }
   for (const RecipeEntry& entry : plan.recipe) {
     if (entry.is_assumed) {
@@ -257,46 +333,12 @@ auto RenderReportJson(const Report& report) -> std::string {
     }
   }
   if (plan.seed.is_set()) {
-    json["seed"] = {
-        {"format", ToText(plan.seed.format)},
-        {"path", plan.seed.path},
-        {"run_id", plan.seed.run_id},
-        {"step", plan.seed.step},
-        {"manifest", plan.seed.manifest},
-        {"loaded", {{"parameters", report.seed.num_loaded}, {"elements", report.seed.loaded_elements}}},
-        {"read", {{"parameters", report.seed.num_read}, {"elements", report.seed.read_elements}}},
-        {"generated", {{"parameters", report.seed.num_generated}, {"elements", report.seed.generated_elements}}}};
+    json["seed"] = SeedJson(plan.seed, report.seed);
   }
-  for (const SourceShare& source : report.mixture.sources) {
-    json["data"]["sources"].push_back(
-        {{"name", source.name}, {"weight", source.weight}, {"samples", source.samples}, {"fraction", source.fraction}});
-    if (source.is_known) {
-      json["data"]["sources"].back().update({{"tokens", source.tokens},
-                                             {"epoch_samples", source.epoch_samples},
-                                             {"eval_samples", source.eval_samples},
-                                             {"epochs", source.epochs()}});
-    }
+  if (Json data = DataJson(plan.data, report.mixture); !data.is_null()) {
+    json["data"] = std::move(data);
   }
-  if (plan.data.is_synthetic()) {
-    json["data"]["synthetic"] = ToText(plan.data.synthetic);
-  }
-  if (!report.mixture.sources.empty()) {
-    json["data"]["exact"] = report.mixture.is_exact;
-    json["data"]["fault"] = report.mixture.fault;
-  }
-  json["schedules"] = Json::array();
-  for (const ScheduleUse& schedule : report.schedules) {
-    Json points = Json::array();
-    for (const SchedulePoint& point : schedule.points) {
-      points.push_back({point.step, point.value});
-    }
-    json["schedules"].push_back({{"name", schedule.name},
-                                 {"expression", schedule.text},
-                                 {"constant", schedule.is_constant},
-                                 {"most", {schedule.most.step, schedule.most.value}},
-                                 {"fault", schedule.fault},
-                                 {"points", std::move(points)}});
-  }
+  json["schedules"] = SchedulesJson(report.schedules);
   if (report.fit) {
     json["fit"] = FitJson(*report.fit);
   }
