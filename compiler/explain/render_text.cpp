@@ -157,6 +157,17 @@ auto UnitsText(const Report& report) -> std::string {
   return out;
 }
 
+/// Returns what the optimizer keeps beside the parameters: "exp_avg", "exp_avg_sq".
+auto KeptMoments(const Plan& plan) -> std::vector<std::string_view> {
+  std::vector<std::string_view> kept;
+  for (const StateRole role : OptimizerRoles) {
+    if (std::ranges::any_of(plan.sub_vectors, [&](const SubVector& own) { return HasRole(own, role); })) {
+      kept.push_back(ToText(role));
+    }
+  }
+  return kept;
+}
+
 /// Returns the types that units compute in, and in which gradients go to the ranks that sum them. It looks at dp only,
 /// over which no activations go.
 auto PrecisionText(const Report& report) -> std::string {
@@ -174,15 +185,9 @@ auto PrecisionText(const Report& report) -> std::string {
   for (const Parameter& parameter : report.plan->parameters) {
     masters.insert(ToText(parameter.dtype));
   }
-  bool keeps_moments = false;
-  for (const SubVector& sub_vector : report.plan->sub_vectors) {
-    for (const StateRole role : StateRoles) {
-      keeps_moments = keeps_moments || (role != StateRole::Parameter && HasRole(sub_vector, role));
-    }
-  }
   return fmt::format("{} compute; parameters{} {}sums of gradients in f32{}", fmt::join(computes, ", "),
                      masters.contains("bf16") ? fmt::format(" in {},", fmt::join(masters, " and ")) : ",",
-                     keeps_moments ? "moments and " : "",
+                     KeptMoments(*report.plan).empty() ? "" : "moments and ",
                      terms.contains("bf16") ? fmt::format(", gradients sent in {}", fmt::join(terms, " and ")) : "");
 }
 
@@ -344,23 +349,15 @@ auto FlopsText(const Report& report) -> std::string {
   return out;
 }
 
-}  // namespace
-
 /// Returns "adamw, which keeps exp_avg and exp_avg_sq".
-static auto OptimizerText(const Plan& plan) -> std::string {
-  std::string kept;
-  for (const StateRole role : StateRoles) {
-    const bool is_kept =
-        role != StateRole::Parameter && std::ranges::any_of(plan.sub_vectors, [&](const SubVector& sub_vector) {
-          return StateOf(sub_vector, role).valid();
-        });
-    kept += is_kept ? fmt::format("{}{}", kept.empty() ? "" : " and ", ToText(role)) : "";
-  }
-  return fmt::format("{}, which keeps {}", ToText(plan.run.optimizer), kept.empty() ? "nothing" : kept);
+auto OptimizerText(const Plan& plan) -> std::string {
+  const std::vector<std::string_view> kept = KeptMoments(plan);
+  return fmt::format("{}, which keeps {}", ToText(plan.run.optimizer),
+                     kept.empty() ? "nothing" : fmt::format("{}", fmt::join(kept, " and ")));
 }
 
 /// Returns "1,000 steps, 65,536,000 tokens; a checkpoint has 89.7 GiB, and the newest 2 are kept".
-static auto RunText(const Report& report) -> std::string {
+auto RunText(const Report& report) -> std::string {
   const RunSettings& run = report.plan->run;
   int64_t tokens = 0;
   const std::string all =
@@ -373,6 +370,8 @@ static auto RunText(const Report& report) -> std::string {
   return fmt::format("{}, {}; a checkpoint has {}, and {}", Counted(run.steps, "step"), all,
                      FormatMemory(report.checkpoint), kept);
 }
+
+}  // namespace
 
 auto RenderReportText(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
