@@ -26,7 +26,6 @@ enum class Subject : uint8_t {
   Workspace
 };
 constexpr size_t NumSubjects = 10;
-constexpr size_t NumCostSubjects = 5;
 
 struct Offer {
   /// As Knob has them; empty: as it is.
