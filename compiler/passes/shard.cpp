@@ -39,7 +39,7 @@ static auto ArenaOf(GatherInto into) -> Arena {
   CHECK(false, "gather_into {}", static_cast<int>(into));
 }
 
-/// Are whole gradients summed over the microbatches, and reduced once?
+/// Returns true if whole gradients are summed over the microbatches, and reduced once.
 static auto ReducesLast(BatchReduce reduce) -> bool {
   switch (reduce) {
     case BatchReduce::Each: return false;
@@ -85,6 +85,10 @@ class Sharder {
   /// is gathered together.
   auto GatherGroups(const Section& section, bool in_backward) const
       -> std::unordered_map<SubVectorId, std::vector<SubVectorId>>;
+  /// Makes the vector of a sub-vector's gradients.
+  auto MakeGradients(SubVectorId id, Emitter& emitter) -> ValueId;
+  /// Moves the gradients of parameters into the vectors of their sub-vectors.
+  auto MoveGradients(const std::vector<ValueId>& vectors) -> void;
   auto ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> void;
   auto Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void;
   /// The whole vector of a unit, gathered by an op appended to `ops`, from its slices or from what was kept of it; or
@@ -261,63 +265,61 @@ auto Sharder::GatherParameters(Section& section) -> void {
   }
 }
 
+auto Sharder::MakeGradients(SubVectorId id, Emitter& emitter) -> ValueId {
+  const SubVector& sub_vector = plan_.sub_vectors[id];
+  // Peers read it in a reduce-scatter, where there are any and it goes there as it is.
+  const bool is_read = Degree(sub_vector) > 1 && reduce_types_[static_cast<size_t>(id.index)] == DType::F32;
+  const ValueId full =
+      emitter.New({DType::F32, {sub_vector.length}}, Category::Gradients, NameOf(plan_, sub_vector) + ".gradients",
+                  is_read ? Arena::SharedTransient : Arena::Transient);
+  SetPlacement(Spread(plan_.mesh, sub_vector.axes) | CopyAxes(sub_vector, plan_.mesh), Placement::Partial(),
+               plan_.values[full].placement);
+  plan_.values[full].role = ValueRole::Of(id);
+  return full;
+}
+
+auto Sharder::MoveGradients(const std::vector<ValueId>& vectors) -> void {
+  for (Value& value : plan_.values) {
+    if (const ParameterId parameter = value.role.gradient_of(); parameter.valid()) {
+      const ParameterHome& home = HomeOf(parameter);
+      value.buffer = plan_.values[vectors[static_cast<size_t>(home.sub_vector.index)]].buffer;
+      value.offset = RankExpr::Constant(home.begin * SizeOf(DType::F32));
+    }
+  }
+}
+
 auto Sharder::ReduceGradients(Section& section) -> void {
-  // Move each gradient's values into the unit's vector.
-  struct Vector {
-    ValueId full;
-    std::optional<size_t> first_write;
-    size_t last_write = 0;
-  };
   std::vector<Op> none;
   Emitter tables(&plan_, &none, PassKind::Shard);
-  std::vector<Vector> vectors;
+  std::vector<ValueId> vectors;
   std::unordered_map<BufferId, SubVectorId> vector_of_buffer;
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
-    const SubVector& sub_vector = plan_.sub_vectors[id];
-    if (!sub_vector.trainable) {
-      vectors.emplace_back();
-      continue;
+    vectors.push_back(plan_.sub_vectors[id].trainable ? MakeGradients(id, tables) : ValueId{});
+    if (vectors.back().valid()) {
+      vector_of_buffer[plan_.values[vectors.back()].buffer] = id;
     }
-    // Peers read it in a reduce-scatter, where there are any and it goes there as it is.
-    const bool is_read = Degree(sub_vector) > 1 && reduce_types_[static_cast<size_t>(id.index)] == DType::F32;
-    const Arena arena = is_read ? Arena::SharedTransient : Arena::Transient;
-    vectors.push_back({.full = tables.New({DType::F32, {sub_vector.length}}, Category::Gradients,
-                                          NameOf(plan_, sub_vector) + ".gradients", arena),
-                       .first_write = {},
-                       .last_write = 0});
-    SetPlacement(Spread(plan_.mesh, sub_vector.axes) | CopyAxes(sub_vector, plan_.mesh), Placement::Partial(),
-                 plan_.values[vectors.back().full].placement);
-    plan_.values[vectors.back().full].role = ValueRole::Of(id);
-    vector_of_buffer[plan_.values[vectors.back().full].buffer] = id;
   }
-  for (Value& value : plan_.values) {
-    const ParameterId parameter = value.role.gradient_of();
-    if (!parameter.valid()) {
-      continue;
-    }
-    const ParameterHome& home = HomeOf(parameter);
-    value.buffer = plan_.values[vectors[static_cast<size_t>(home.sub_vector.index)].full].buffer;
-    value.offset = RankExpr::Constant(home.begin * SizeOf(DType::F32));
-  }
+  MoveGradients(vectors);
 
+  struct Writes {
+    size_t first = 0;
+    size_t last = 0;
+  };
+  std::map<SubVectorId, Writes> writes;
   for (size_t i = 0; i < section.ops.size(); ++i) {
     for (const Access& access : AccessesOf(section.ops[i].body)) {
       const auto vector = vector_of_buffer.find(plan_.values[access.value].buffer);
       if (access.kind != AccessKind::Read && vector != vector_of_buffer.end()) {
-        Vector& of = vectors[static_cast<size_t>(vector->second.index)];
-        of.first_write = of.first_write.value_or(i);
-        of.last_write = i;
+        writes.try_emplace(vector->second, Writes{i, i}).first->second.last = i;
       }
     }
   }
-
-  std::unordered_map<size_t, std::vector<SubVectorId>> begins;
-  std::unordered_map<size_t, std::vector<SubVectorId>> completes;
-  for (const SubVectorId id : plan_.sub_vectors.ids()) {
-    if (const Vector& vector = vectors[static_cast<size_t>(id.index)]; vector.first_write) {
-      begins[*vector.first_write].push_back(id);
-      completes[vector.last_write].push_back(id);
-    }
+  // By the index of an op: the vectors that it writes first, and those that it completes.
+  std::vector<std::vector<SubVectorId>> begins(section.ops.size());
+  std::vector<std::vector<SubVectorId>> completes(section.ops.size());
+  for (const auto& [id, own] : writes) {
+    begins[own.first].push_back(id);
+    completes[own.last].push_back(id);
   }
   std::vector<Op> ops;
   ops.reserve(section.ops.size() + 4 * vectors.size());
@@ -327,16 +329,12 @@ auto Sharder::ReduceGradients(Section& section) -> void {
     emitter.set_phase(op.phase);
     emitter.set_layer(op.layer);
     emitter.set_origin(units_origin_);
-    if (const auto found = begins.find(i); found != begins.end()) {
-      for (const SubVectorId id : found->second) {
-        ClearPadding(id, vectors[static_cast<size_t>(id.index)].full, emitter);
-      }
+    for (const SubVectorId id : begins[i]) {
+      ClearPadding(id, vectors[static_cast<size_t>(id.index)], emitter);
     }
     ops.push_back(std::move(op));
-    if (const auto found = completes.find(i); found != completes.end()) {
-      for (const SubVectorId id : found->second) {
-        Reduce(id, vectors[static_cast<size_t>(id.index)].full, emitter);
-      }
+    for (const SubVectorId id : completes[i]) {
+      Reduce(id, vectors[static_cast<size_t>(id.index)], emitter);
     }
   }
   section.ops = std::move(ops);
