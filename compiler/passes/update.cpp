@@ -4,9 +4,8 @@
 //   1. squares of all owned gradient elements, summed over the mesh; the first parameter with a non-finite one. Vectors
 //      that every rank along tp holds whole are added after the sum over tp, so each parameter counts once
 //   2. control: the ranks agree on a stop, on the non-finite parameter, and if losses are judged on whether this one is
-//   a
-//      spike, before anything is changed; either that halts the run, or updates that are left out one after another are
-//      counted, and too many halt it
+//      a spike, before anything is changed; either that halts the run, or updates that are left out one after another
+//      are counted, and too many halt it
 //   3. clip factor, then the optimizer on every sub-vector unless the update is left out
 //   4. count the step, and the update if it was made
 #include "compiler/ops/emitter.h"
@@ -28,42 +27,45 @@ static auto HaltAfterSkips(Plan& plan, const Recipe& recipe, Emitter& emitter, S
   plan.halts.push_back({.scalar = skipped, .above = *recipe.train.max_skipped, .code = ExitCode::Diverged});
 }
 
-auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
-  const Recipe& recipe = *context.recipe;
-  const OptimizerSection& optimizer = recipe.optimizer;
-  Emitter emitter(&plan, &plan.section(SectionKind::Step).ops, PassKind::Update);
-  emitter.set_origin(OriginOf(optimizer.clip_norm, "optimizer.clip_norm"));
+namespace {
 
-  const ValueType sum_type{DType::F64, {1}};
-  const ValueType bad_type{DType::I64, {1}};
+/// The sum of the squares of all gradients, and the first parameter with a non-finite gradient.
+struct SumOfSquares {
   ValueId sum;
   ValueId bad;
+};
+
+}  // namespace
+
+static auto EmitSumOfSquares(Plan& plan, Emitter& emitter) -> SumOfSquares {
+  const ValueType sum_type{DType::F64, {1}};
+  const ValueType bad_type{DType::I64, {1}};
+  SumOfSquares sums;
   const auto add_squares = [&](SubVectorId id) {
     const std::string name = NameOf(plan, plan.sub_vectors[id]);
     const auto next_of = [&](ValueId last, const ValueType& type, const std::string& what) {
       return last.valid() ? emitter.Alias(last, type, what) : emitter.New(type, Category::Workspace, what);
     };
-    const ValueId next_sum = next_of(sum, sum_type, name + ".squares");
-    const ValueId next_bad = next_of(bad, bad_type, name + ".bad");
+    const ValueId next_sum = next_of(sums.sum, sum_type, name + ".squares");
+    const ValueId next_bad = next_of(sums.bad, bad_type, name + ".bad");
     emitter.Emit(op::SumSquares{.gradient = plan.sub_vectors[id].gradient,
                                 .sum = next_sum,
-                                .sum_onto = sum,
+                                .sum_onto = sums.sum,
                                 .bad = next_bad,
-                                .bad_onto = bad,
+                                .bad_onto = sums.bad,
                                 .sub_vector = id});
-    sum = next_sum;
-    bad = next_bad;
-    SetPlacement(SquaresAxes(plan.mesh, plan.sub_vectors[id]), Placement::Partial(), plan.values[sum].placement);
+    sums = {next_sum, next_bad};
+    SetPlacement(SquaresAxes(plan.mesh, plan.sub_vectors[id]), Placement::Partial(), plan.values[sums.sum].placement);
   };
   const auto sum_over = [&](AxisSet sharing, const char* name) {
     const AxisSet axes = Spread(plan.mesh, sharing);
-    if (sum.valid() && axes != AxisSet{}) {
-      const ValueId whole = emitter.Alias(sum, sum_type, name);
-      Placements placement = plan.values[sum].placement;
+    if (sums.sum.valid() && axes != AxisSet{}) {
+      const ValueId whole = emitter.Alias(sums.sum, sum_type, name);
+      Placements placement = plan.values[sums.sum].placement;
       SetPlacement(axes, {}, placement);
       plan.values[whole].placement = placement;
-      emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = axes});
-      sum = whole;
+      emitter.Emit(op::AllReduce{.x = sums.sum, .y = whole, .axes = axes});
+      sums.sum = whole;
     }
   };
   // What is cut comes first: its sum over the ranks that share each matrix has nothing else in it then.
@@ -79,6 +81,15 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   }
   // A replica holds a copy of its own of the state: the sum is complete without the others.
   sum_over(AxesSharing(Shared::State), "squares.whole");
+  return sums;
+}
+
+auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
+  const Recipe& recipe = *context.recipe;
+  const OptimizerSection& optimizer = recipe.optimizer;
+  Emitter emitter(&plan, &plan.section(SectionKind::Step).ops, PassKind::Update);
+  emitter.set_origin(OriginOf(optimizer.clip_norm, "optimizer.clip_norm"));
+  const auto [sum, bad] = EmitSumOfSquares(plan, emitter);
 
   emitter.set_origin(OriginOf(recipe.train.on_nonfinite, "train.on_nonfinite"));
   const ScalarId nonfinite = plan.ScalarOf(ScalarRole::NonFinite);
@@ -108,8 +119,9 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   }
 
   emitter.set_origin(OriginOf(optimizer.clip_norm, "optimizer.clip_norm"));
-  const ValueId norm = emitter.New(sum_type, Category::Workspace, "grad_norm");
-  const ValueId factor = emitter.New(sum_type, Category::Workspace, "clip_factor");
+  const ValueType number{DType::F64, {1}};
+  const ValueId norm = emitter.New(number, Category::Workspace, "grad_norm");
+  const ValueId factor = emitter.New(number, Category::Workspace, "clip_factor");
   emitter.Emit(op::ClipFactor{.sum = sum, .norm = norm, .factor = factor, .max_norm = *optimizer.clip_norm});
   emitter.Emit(op::ReadScalar{.value = norm, .to = plan.ScalarOf(ScalarRole::GradNorm)});
 
