@@ -33,11 +33,16 @@ class Parser {
   auto ParseModel() -> bool;
   auto ParsePasses(std::vector<PassKind>& passes) -> bool;
   auto ParseRecipeLine() -> bool;
-  auto ParseScalar() -> bool;
   auto ParseArena() -> bool;
-  auto ParseValue() -> bool;
   auto ParseSlices() -> bool;
   auto ParseSection() -> bool;
+
+  /// Returns a new row of a table, into which its line is read. The row of a line that is rejected stays: the plan is
+  /// thrown away with the first fault.
+  template <class Table>
+  static auto NewRow(Table& table) -> auto& {
+    return table[table.Add({})];
+  }
 
   auto Once(std::string_view what) -> bool {
     const bool again = std::find(seen_.begin(), seen_.end(), what) != seen_.end();
@@ -214,12 +219,9 @@ auto Parser::ParseHeaderLine(std::string_view word) -> bool {
 }
 
 auto Parser::ParseTableLine(std::string_view word) -> bool {
-  // The row of a line that is rejected stays in the table: the plan is thrown away with the first fault.
   if (word == "head") {
-    TargetHead head;
-    const bool read = in_.TakeNewName<HeadId>(head.name) && in_.TakeItem(head);
-    plan_.heads.Add(std::move(head));
-    return read;
+    TargetHead& head = NewRow(plan_.heads);
+    return in_.TakeNewName<HeadId>(head.name) && in_.TakeItem(head);
   }
   if (word == "targets") {
     return plan_.heads.empty()
@@ -228,33 +230,26 @@ auto Parser::ParseTableLine(std::string_view word) -> bool {
                      in_.ExpectEnd();
   }
   if (word == "group") {
-    OptimizerGroup group;
-    const bool read = in_.TakeNewName<GroupId>(group.name) && in_.TakeItem(group);
-    plan_.groups.Add(std::move(group));
-    return read;
+    OptimizerGroup& group = NewRow(plan_.groups);
+    return in_.TakeNewName<GroupId>(group.name) && in_.TakeItem(group);
   }
   if (word == "parameter") {
-    Parameter parameter;
+    Parameter& parameter = NewRow(plan_.parameters);
     const bool read = in_.TakeNewName<ParameterId>(parameter.name) &&
                       in_.TakeTypeAndShape(parameter.dtype, parameter.shape) &&
                       in_.TakePlacement(parameter.placement) && in_.TakeItem(parameter);
     in_.TakeOrigin(parameter.init_origin, nullptr);
-    plan_.parameters.Add(std::move(parameter));
     return read;
   }
   if (word == "unit") {
-    Unit unit;
+    Unit& unit = NewRow(plan_.units);
     const bool read = in_.TakeNewName<UnitId>(unit.name) && in_.TakeItem(unit);
     in_.TakeOrigin(unit.origin, nullptr);
-    plan_.units.Add(std::move(unit));
     return read;
   }
   if (word == "sub_vector") {
-    SubVector sub_vector;
     std::string name;
-    const bool read = in_.TakeNewName<SubVectorId>(name) && in_.TakeItem(sub_vector);
-    plan_.sub_vectors.Add(std::move(sub_vector));
-    return read;
+    return in_.TakeNewName<SubVectorId>(name) && in_.TakeItem(NewRow(plan_.sub_vectors));
   }
   if (word == "segment") {
     return plan_.sub_vectors.empty()
@@ -262,34 +257,28 @@ auto Parser::ParseTableLine(std::string_view word) -> bool {
                : in_.TakeItem(plan_.sub_vectors[SubVectorId{plan_.sub_vectors.size() - 1}].segments.emplace_back());
   }
   if (word == "scalar") {
-    return ParseScalar();
+    if (plan_.scalars.size() == MostScalars) {
+      return in_.Reject(1, "more than {} scalars", MostScalars);
+    }
+    Scalar& scalar = NewRow(plan_.scalars);
+    return in_.TakeNewName<ScalarId>(scalar.name) && in_.Take("kind", scalar.kind) && in_.TakeItem(scalar);
   }
   if (word == "arena") {
     return ParseArena();
   }
   if (word == "buffer") {
-    Buffer buffer;
-    const bool read = in_.TakeNewName<BufferId>(buffer.name) && in_.Take("arena", buffer.arena) && in_.TakeItem(buffer);
-    plan_.buffers.Add(std::move(buffer));
-    return read;
+    Buffer& buffer = NewRow(plan_.buffers);
+    return in_.TakeNewName<BufferId>(buffer.name) && in_.Take("arena", buffer.arena) && in_.TakeItem(buffer);
   }
   if (word == "value") {
-    return ParseValue();
+    Value& value = NewRow(plan_.values);
+    return in_.TakeNewName<ValueId>(value.name) && in_.TakeLiteral("=") && in_.TakeView(value.buffer, value.offset) &&
+           in_.TakeTypeAndShape(value.dtype, value.shape) && in_.TakePlacement(value.placement) && in_.TakeItem(value);
   }
   if (word == "slices") {
     return ParseSlices();
   }
   return in_.Reject(1, "`{}` does not begin a line of a plan", LineParser::Shortened(word));
-}
-
-auto Parser::ParseScalar() -> bool {
-  Scalar scalar;
-  if (plan_.scalars.size() == MostScalars) {
-    return in_.Reject(1, "more than {} scalars", MostScalars);
-  }
-  const bool read = in_.TakeNewName<ScalarId>(scalar.name) && in_.Take("kind", scalar.kind) && in_.TakeItem(scalar);
-  plan_.scalars.Add(std::move(scalar));
-  return read;
 }
 
 auto Parser::ParseArena() -> bool {
@@ -302,15 +291,6 @@ auto Parser::ParseArena() -> bool {
   fields.Field("bytes", bytes);
   plan_.arena_bytes[static_cast<size_t>(arena)] = bytes.value;
   return in_.ExpectAllUsed(fields);
-}
-
-auto Parser::ParseValue() -> bool {
-  Value value;
-  const bool read = in_.TakeNewName<ValueId>(value.name) && in_.TakeLiteral("=") &&
-                    in_.TakeView(value.buffer, value.offset) && in_.TakeTypeAndShape(value.dtype, value.shape) &&
-                    in_.TakePlacement(value.placement) && in_.TakeItem(value);
-  plan_.values.Add(std::move(value));
-  return read;
 }
 
 auto Parser::ParseSlices() -> bool {
