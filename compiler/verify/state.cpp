@@ -32,6 +32,8 @@ class StateVerifier {
   }
   auto SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void;
   auto SliceValues(SubVectorId id) -> void;
+  /// Asks that an op of the update reads and writes the slices of its sub-vector, and its copy.
+  auto UpdatedState(size_t index, const Op& op) -> void;
   /// Calls `function(index, op, in_loop)` for the ops of a section.
   template <class Function>
   auto ForOps(SectionKind section, Function&& function) -> void {
@@ -215,6 +217,32 @@ auto StateVerifier::Init() -> void {
   }
 }
 
+auto StateVerifier::UpdatedState(size_t index, const Op& op) -> void {
+  const SubVectorId id = StateTouchOf(op).sub_vector;
+  const SubVector& sub_vector = plan_.sub_vectors[id];
+  const auto expect = [&](std::string_view field, ValueId of, bool may_be_unset = false) {
+    const ValueId own = ValueIn(op.body, field);
+    if (may_be_unset && !own.valid() && !of.valid()) {
+      return;
+    }
+    if (!own.valid() || !of.valid() || !SameBytes(plan_, own, of)) {
+      findings_.AddOp(SectionKind::Step, index, "update-place"_rule, "{} is not what {} has",
+                      own.valid() ? findings_.Name(own) : std::string(field), NameOf(id));
+    }
+  };
+  expect("gradient", sub_vector.gradient);
+  for (const StateRole role : StateRoles) {
+    expect(ToText(role), StateOf(sub_vector, role),
+           role != StateRole::Parameter && !KeepsAlways(plan_.run.optimizer, role));
+  }
+  const ValueId copy = ValueIn(op.body, "copy");
+  if (copy.valid() != sub_vector.compute_copy.valid() ||
+      (copy.valid() && !SameBytes(plan_, copy, sub_vector.compute_copy))) {
+    findings_.AddOp(SectionKind::Step, index, "update-copy"_rule,
+                    "does not write the copy in {} that {} is gathered from", ToText(sub_vector.compute), NameOf(id));
+  }
+}
+
 auto StateVerifier::Step() -> void {
   // By the bytes of the gradient: where it was last reduced, and by which op it is used.
   std::map<std::pair<BufferId, int64_t>, size_t> reduced;
@@ -240,34 +268,13 @@ auto StateVerifier::Step() -> void {
       return;
     }
     const SubVectorId id = StateTouchOf(op).sub_vector;
-    const SubVector& sub_vector = plan_.sub_vectors[id];
     const auto index = static_cast<size_t>(id.index);
     ++updates[index];
     updated_at[index] = i;
     if (in_loop) {
       findings_.AddOp(SectionKind::Step, i, "update-twice"_rule, "updates in every pass of a loop");
     }
-    const auto expect = [&](std::string_view field, ValueId of, bool may_be_unset = false) {
-      const ValueId own = ValueIn(op.body, field);
-      if (may_be_unset && !own.valid() && !of.valid()) {
-        return;
-      }
-      if (!own.valid() || !of.valid() || !SameBytes(plan_, own, of)) {
-        findings_.AddOp(SectionKind::Step, i, "update-place"_rule, "{} is not what {} has",
-                        own.valid() ? findings_.Name(own) : std::string(field), NameOf(id));
-      }
-    };
-    expect("gradient", sub_vector.gradient);
-    for (const StateRole role : StateRoles) {
-      expect(ToText(role), StateOf(sub_vector, role),
-             role != StateRole::Parameter && !KeepsAlways(plan_.run.optimizer, role));
-    }
-    const ValueId copy = ValueIn(op.body, "copy");
-    if (copy.valid() != sub_vector.compute_copy.valid() ||
-        (copy.valid() && !SameBytes(plan_, copy, sub_vector.compute_copy))) {
-      findings_.AddOp(SectionKind::Step, i, "update-copy"_rule,
-                      "does not write the copy in {} that {} is gathered from", ToText(sub_vector.compute), NameOf(id));
-    }
+    UpdatedState(i, op);
   });
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector& sub_vector = plan_.sub_vectors[id];

@@ -83,6 +83,7 @@ class StructureVerifier {
  public:
   StructureVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
 
+  /// Returns false if the other parts of the verifier could not rely on the mesh, the device or the counts.
   auto Header() -> bool;
   auto Ops() -> void;
   auto Loops() -> void;
@@ -90,12 +91,58 @@ class StructureVerifier {
   auto Predicates() -> void;
 
  private:
+  /// Checks the ranges of numbers that the build pass has set.
+  auto Settings() -> void;
+
   const Plan& plan_;
   Findings& findings_;
 };
 
 /// 19 years.
 static constexpr double MostMinutes = 1e7;
+
+auto StructureVerifier::Settings() -> void {
+  const RunSettings& run = plan_.run;
+  const auto expect = [&](std::string_view name, int64_t value, int64_t least, int64_t most = MostCount) {
+    if (value < least || value > most) {
+      findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", name, value, least, most);
+    }
+  };
+  expect("run.steps", run.steps, 0);
+  if (!(run.max_minutes >= 0 && run.max_minutes <= MostMinutes)) {
+    findings_.Add("setting-range"_rule, "run.max_minutes is {}, expected 0 to {}", run.max_minutes, MostMinutes);
+  }
+  expect("run.tokens_per_step", run.tokens_per_step, 1);
+  expect("run.micro_batch", run.micro_batch, 1);
+  expect("run.accumulate", run.accumulate, 1);
+  expect("run.eval_batches", run.eval_batches, 0);
+  expect("run.checkpoint_keep", run.checkpoint_keep, 0);
+  expect("run.scan", run.scan_bytes, 0, MostByteLimit);
+  expect("run.attention_workspace", run.attention_workspace, 0, MostByteLimit);
+  if (!(run.peak_flops >= 0 && std::isfinite(run.peak_flops))) {
+    findings_.Add("setting-range"_rule, "run.peak_flops is {}, expected a finite number from 0", run.peak_flops);
+  }
+  const auto expect_as_key = [&](std::string_view path, double value) {
+#define RANGE(key, low, high)                                                                      \
+  if (path == key && !(value >= static_cast<double>(low) && value <= static_cast<double>(high))) { \
+    findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", path, value, #low, #high);  \
+  }
+#include "schemas/recipe_values.def"
+  };
+#define RUN_KEY(section, name, ...) expect_as_key(#section "." #name, static_cast<double>(run.name));
+#include "schemas/recipe_keys.def"
+  if (plan_.kernels == KernelSet::Reference && FactsOf(plan_.device).family != DeviceFamily::Cpu) {
+    findings_.Add("kernel-set"_rule, "the plan is for {}, and its kernels are the reference ones, which run on CPUs",
+                  ToText(plan_.device));
+  }
+  expect("data.eval_tokens", plan_.data.eval_tokens, 0);
+  expect("data.eval_file_tokens", plan_.data.eval_file_tokens, 0);
+  expect("data.vocab", plan_.data.vocab, 1);
+  expect("data.seq", plan_.data.seq, 1);
+  for (const TargetHead& head : plan_.heads) {
+    expect(fmt::format("vocab of head {}", head.name), head.vocab, 1);
+  }
+}
 
 auto StructureVerifier::Header() -> bool {
   int64_t ranks = 1;
@@ -149,46 +196,7 @@ auto StructureVerifier::Header() -> bool {
     return false;
   }
   if (plan_.Established(PassKind::Build)) {
-    const RunSettings& run = plan_.run;
-    const auto expect = [&](std::string_view name, int64_t value, int64_t least, int64_t most = MostCount) {
-      if (value < least || value > most) {
-        findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", name, value, least, most);
-      }
-    };
-    expect("run.steps", run.steps, 0);
-    if (!(run.max_minutes >= 0 && run.max_minutes <= MostMinutes)) {
-      findings_.Add("setting-range"_rule, "run.max_minutes is {}, expected 0 to {}", run.max_minutes, MostMinutes);
-    }
-    expect("run.tokens_per_step", run.tokens_per_step, 1);
-    expect("run.micro_batch", run.micro_batch, 1);
-    expect("run.accumulate", run.accumulate, 1);
-    expect("run.eval_batches", run.eval_batches, 0);
-    expect("run.checkpoint_keep", run.checkpoint_keep, 0);
-    expect("run.scan", run.scan_bytes, 0, MostByteLimit);
-    expect("run.attention_workspace", run.attention_workspace, 0, MostByteLimit);
-    if (!(run.peak_flops >= 0 && std::isfinite(run.peak_flops))) {
-      findings_.Add("setting-range"_rule, "run.peak_flops is {}, expected a finite number from 0", run.peak_flops);
-    }
-    const auto expect_as_key = [&](std::string_view path, double value) {
-#define RANGE(key, low, high)                                                                      \
-  if (path == key && !(value >= static_cast<double>(low) && value <= static_cast<double>(high))) { \
-    findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", path, value, #low, #high);  \
-  }
-#include "schemas/recipe_values.def"
-    };
-#define RUN_KEY(section, name, ...) expect_as_key(#section "." #name, static_cast<double>(run.name));
-#include "schemas/recipe_keys.def"
-    if (plan_.kernels == KernelSet::Reference && FactsOf(plan_.device).family != DeviceFamily::Cpu) {
-      findings_.Add("kernel-set"_rule, "the plan is for {}, and its kernels are the reference ones, which run on CPUs",
-                    ToText(plan_.device));
-    }
-    expect("data.eval_tokens", plan_.data.eval_tokens, 0);
-    expect("data.eval_file_tokens", plan_.data.eval_file_tokens, 0);
-    expect("data.vocab", plan_.data.vocab, 1);
-    expect("data.seq", plan_.data.seq, 1);
-    for (const TargetHead& head : plan_.heads) {
-      expect(fmt::format("vocab of head {}", head.name), head.vocab, 1);
-    }
+    Settings();
   }
   return true;
 }
