@@ -243,13 +243,7 @@ auto MatchOptimizer(const Manifest& manifest, const Plan& plan) -> Status {
   return Success{};
 }
 
-auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
-  const Plan& plan = *options.plan;
-  const bool resume = options.purpose == ReadPurpose::Resume;
-  const std::string remedy =
-      fmt::format("use the recipe that made it{}",
-                  resume ? ", or begin a new run with another `start.run_id` and `checkpoint.dir`" : "");
-
+auto MatchModel(const Manifest& manifest, const Plan& plan, const std::string& remedy) -> Status {
   Differences model;
   for (const auto& [key, here] : plan.model) {
     const auto there = manifest.model.find(key);
@@ -263,37 +257,60 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
   if (!model.empty()) {
     return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}; {}", model.Text(), remedy);
   }
+  return Success{};
+}
 
-  if (resume) {
-    const Differences data = CompareData(
-        manifest.data, DescribeData(plan, options.data_fingerprint, options.source_fingerprints, options.data_digests));
-    if (!data.empty()) {
-      return Fail(
-          ExitCode::Checkpoint,
-          "checkpoint of a run over other data: {}; put it back, or begin a new run with another `start.run_id` and "
-          "`checkpoint.dir`",
-          data.Text());
-    }
-    RETURN_IF_ERROR(MatchOptimizer(manifest, plan));
-    RETURN_IF_ERROR(MatchWeights(manifest, plan));
-    RETURN_IF_ERROR(MatchRunsSeed(manifest, plan.seed));
+auto MatchData(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
+  const Differences data = CompareData(manifest.data, DescribeData(*options.plan, options.data_fingerprint,
+                                                                   options.source_fingerprints, options.data_digests));
+  if (!data.empty()) {
+    return Fail(ExitCode::Checkpoint,
+                "checkpoint of a run over other data: {}; put it back, or begin a new run with another "
+                "`start.run_id` and `checkpoint.dir`",
+                data.Text());
   }
+  return Success{};
+}
 
+/// State that the plan needs and the checkpoint lacks, and state that the plan has no place for.
+struct StateDifference {
   std::vector<std::string> missing;
+  std::vector<std::string> unexpected;
+};
+
+auto CompareScalars(const Manifest& manifest, const Plan& plan, StateDifference& difference) -> void {
+  std::set<std::string> scalars;
+  for (const Scalar& scalar : plan.scalars) {
+    if (scalar.kind == ScalarKind::State) {
+      const std::string name = StoredName(scalar);
+      scalars.insert(name);
+      if (!manifest.state.contains(name)) {
+        difference.missing.push_back("scalar " + name);
+      }
+    }
+  }
+  for (const auto& [name, value] : manifest.state) {
+    if (!scalars.contains(name)) {
+      difference.unexpected.push_back("scalar " + name);
+    }
+  }
+}
+
+/// Compares the parameters and what is kept of them, and of a run that goes on also the scalars of its state.
+auto MatchState(const Manifest& manifest, const CheckpointReaderOptions& options, const std::string& remedy) -> Status {
+  const Plan& plan = *options.plan;
+  const bool resume = options.purpose == ReadPurpose::Resume;
   std::vector<std::string> frozen_here;
   std::vector<std::string> frozen_there;
-  std::vector<std::string> unexpected;
+  StateDifference state;
   Differences shapes;
   TypeChanges types;
   auto roles_here = RolesOf(plan, options.purpose);
   for (const Parameter& parameter : plan.parameters) {
-    const auto tensor = manifest.tensors.find(parameter.name);
-    if (tensor != manifest.tensors.end()) {
+    std::set<StateRole> roles_there;
+    if (const auto tensor = manifest.tensors.find(parameter.name); tensor != manifest.tensors.end()) {
       shapes.Compare(parameter.name, ToText(tensor->second.shape), ToText(parameter.shape));
       types.Compare(parameter.name, tensor->second.dtype, parameter.dtype);
-    }
-    std::set<StateRole> roles_there;
-    if (tensor != manifest.tensors.end()) {
       roles_there = RolesOf(manifest, tensor->second);
     }
     const std::set<StateRole>& roles = roles_here[parameter.name];
@@ -306,33 +323,19 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
     for (size_t i = 0; i < CountOf<StateRole>(); ++i) {
       const auto role = static_cast<StateRole>(i);
       if (roles.contains(role) && !roles_there.contains(role)) {
-        missing.push_back(StoredName(parameter.name, role));
+        state.missing.push_back(StoredName(parameter.name, role));
       } else if (resume && !roles.contains(role) && roles_there.contains(role)) {
-        unexpected.push_back(StoredName(parameter.name, role));
+        state.unexpected.push_back(StoredName(parameter.name, role));
       }
     }
   }
   for (const auto& [name, tensor] : manifest.tensors) {
     if (!roles_here.contains(name)) {
-      unexpected.push_back(name);
+      state.unexpected.push_back(name);
     }
   }
   if (resume) {
-    std::set<std::string> scalars;
-    for (const Scalar& scalar : plan.scalars) {
-      if (scalar.kind == ScalarKind::State) {
-        const std::string name = StoredName(scalar);
-        scalars.insert(name);
-        if (!manifest.state.contains(name)) {
-          missing.push_back("scalar " + name);
-        }
-      }
-    }
-    for (const auto& [name, value] : manifest.state) {
-      if (!scalars.contains(name)) {
-        unexpected.push_back(fmt::format("scalar {}", name));
-      }
-    }
+    CompareScalars(manifest, plan, state);
   }
   if (!shapes.empty()) {
     return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}; {}", shapes.Text(), remedy);
@@ -351,18 +354,34 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
                 part("frozen here and trained there", frozen_here),
                 part("trained here and frozen there", frozen_there));
   }
-  if (!missing.empty() || !unexpected.empty()) {
+  if (!state.missing.empty() || !state.unexpected.empty()) {
     std::string text;
-    if (!missing.empty()) {
-      text = fmt::format("the plan needs, and it lacks: {}", ListOf(missing));
+    if (!state.missing.empty()) {
+      text = fmt::format("the plan needs, and it lacks: {}", ListOf(state.missing));
     }
-    if (!unexpected.empty()) {
-      text +=
-          fmt::format("{}it holds, and the plan has no place for: {}", text.empty() ? "" : "; ", ListOf(unexpected));
+    if (!state.unexpected.empty()) {
+      text += fmt::format("{}it holds, and the plan has no place for: {}", text.empty() ? "" : "; ",
+                          ListOf(state.unexpected));
     }
     return Fail(ExitCode::Checkpoint, "{}", text);
   }
   return Success{};
+}
+
+auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
+  const Plan& plan = *options.plan;
+  const bool resume = options.purpose == ReadPurpose::Resume;
+  const std::string remedy =
+      fmt::format("use the recipe that made it{}",
+                  resume ? ", or begin a new run with another `start.run_id` and `checkpoint.dir`" : "");
+  RETURN_IF_ERROR(MatchModel(manifest, plan, remedy));
+  if (resume) {
+    RETURN_IF_ERROR(MatchData(manifest, options));
+    RETURN_IF_ERROR(MatchOptimizer(manifest, plan));
+    RETURN_IF_ERROR(MatchWeights(manifest, plan));
+    RETURN_IF_ERROR(MatchRunsSeed(manifest, plan.seed));
+  }
+  return MatchState(manifest, options, remedy);
 }
 
 }  // namespace
