@@ -229,11 +229,6 @@ template <class T>
 __device__ __forceinline__ auto BlockSum(T value) -> T {
   return BlockReduce(value, T{0}, Plus{});
 }
-/// The greatest; a NaN may be passed over.
-__device__ __forceinline__ auto WarpMax(float value) -> float { return WarpReduce(value, Greater{}); }
-__device__ __forceinline__ auto BlockMax(float value) -> float {
-  return BlockReduce(value, -__uint_as_float(0x7F800000U), Greater{});
-}
 
 // ---- Launches.
 
