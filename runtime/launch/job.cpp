@@ -7,10 +7,7 @@
 #include "compiler/base/stopwatch.h"
 #include "compiler/explain/notes.h"
 #include "compiler/plan/exchange.h"
-#include "runtime/comm/links.h"
-#include "runtime/control/host_member.h"
 #include "runtime/core/compute_threads.h"
-#include "runtime/launch/host_watch.h"
 #include "runtime/launch/needed_memory.h"
 #include "runtime/launch/scan_tokens.h"
 #include "runtime/launch/shared_file.h"
@@ -295,116 +292,6 @@ auto PutEndOnRecord(const Job& job, int exit_code, const std::string& error) -> 
 
 auto PutEndOnRecord(const Job& job, const ErrorOr<ExitCode>& result) -> void {
   PutEndOnRecord(job, static_cast<int>(result ? *result : result.error().code), result ? "" : result.error().message);
-}
-
-/// Returns true if the error of a rank may come from the failure of another rank, on this host or elsewhere.
-static auto MayBeFelt(const Job& job, const Error& own) -> bool {
-  return job.meeting != nullptr && own.code == ExitCode::Environment;
-}
-
-/// Returns the failure of another rank that this rank's error comes from: its own host and the other hosts report it
-/// within seconds. Returns nothing if nobody does; the hosts that give no sign of life are then appended to the message
-/// of `own`.
-static auto CauseElsewhere(const Job& job, int64_t rank, Error& own) -> std::optional<RankFailure> {
-  if (job.control->HasHeard(rank)) {
-    return job.control->FirstFailure();
-  }
-  if (!MayBeFelt(job, own)) {
-    return std::nullopt;
-  }
-  // All of it is over at one moment, whatever the store does.
-  constexpr auto Longest = std::chrono::milliseconds(2500);
-  constexpr auto SecondLook = std::chrono::milliseconds(500);
-  constexpr auto Between = std::chrono::milliseconds(50);
-  const auto end = std::chrono::steady_clock::now() + Longest;
-  std::optional<SilentHosts> silent;
-  while (std::chrono::steady_clock::now() < end - SecondLook) {
-    if (const auto cause = job.control->FirstFailure()) {
-      return cause;
-    }
-    if (!silent) {
-      silent.emplace(job.meeting->network(), job.plan->mesh.hosts, end);
-    }
-    if (silent->has_no_answer()) {
-      break;
-    }
-    std::this_thread::sleep_for(Between);
-  }
-  if (const std::string text = silent ? silent->Text() : ""; !text.empty()) {
-    own.message += "; " + text;
-  }
-  return job.control->FirstFailure();
-}
-
-auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
-  const LaunchOptions& options = *job.options;
-  const std::string name = job.control->NameOf(rank);
-  const WaitOptions waits{.timeout = options.timeout, .warn = [&job, name](const std::string& text) {
-                            job.Say(fmt::format("warning: {} {}", name, text));
-                          }};
-  const auto run = [&](RankDevice& device, const Links& links) -> ErrorOr<ExitCode> {
-    RankContext context{.plan = job.plan,
-                        .rank = rank,
-                        .launcher = launcher,
-                        .device = &device,
-                        .comm = links.communicator.get(),
-                        .control = links.control.get(),
-                        .run_dir = options.run_dir,
-                        .directory = job.directory ? &*job.directory : nullptr,
-                        .lease = job.lease.get(),
-                        .attempt = job.attempt ? &*job.attempt : nullptr,
-                        .log = &job.log(),
-                        .data_digests = job.scanned.digests,
-                        .eval_checkpoint = options.eval_checkpoint,
-                        .generate = options.generate,
-                        .trace = options.trace,
-                        .tune = options.tune,
-                        .graphs = options.graphs,
-                        .dry = options.dry,
-                        .json = options.json,
-                        .begun = options.begun,
-                        .end_time = options.end_time,
-                        .execution = {}};
-    auto code = (*job.rank_main)(context);
-    if (code) {
-      RETURN_IF_ERROR(links.communicator->Close());
-    }
-    return code;
-  };
-  // A rank that waits for one on its host knows where that one is: it has the first word.
-  const Seconds for_hosts{options.timeout.value + 0.5};
-  job.control->Join(rank);
-  const auto member = std::make_shared<HostMember>(*job.control, rank, waits);
-  const auto device =
-      MakeDevice(*job.plan, {.arenas = &job.arenas,
-                             .rank = rank,
-                             .local_rank = options.hosts_are_played ? rank : rank - job.control->ranks().begin,
-                             .member = member.get(),
-                             .look = [&job, rank] { return job.control->Listen(rank); },
-                             .timeout = job.meeting == nullptr ? options.timeout : for_hosts,
-                             .shuffles = options.shuffles});
-  const auto links = device ? MakeLinks(*job.plan, member, **device, job.arenas, for_hosts,
-                                        job.meeting == nullptr ? nullptr : &job.meeting->network())
-                            : ErrorOr<Links>(device.error());
-  const ErrorOr<ExitCode> result = links ? run(**device, *links) : ErrorOr<ExitCode>(links.error());
-  if (result) {
-    job.control->Finish(rank);
-    return *result;
-  }
-  Error error = result.error();
-  // Printed before the others can know, so that the first error stands first. Each failure is told once on this host.
-  if (const auto cause = CauseElsewhere(job, rank, error)) {
-    error = {cause->code, job.control->FailureText(*cause)};
-    // A launcher that forked the ranks hears how one of them died, and tells.
-    const bool others_tell = launcher != 0 && cause->rank != RankFailure::Elsewhere;
-    if (!others_tell && job.control->IsFirst(error.message)) {
-      job.Say("error: " + error.message);
-    }
-  } else if (MayBeFelt(job, error) ? job.control->IsFirst(error.message) : job.control->IsNews(error.message)) {
-    job.Say(fmt::format("error: {}: {}", name, error.message));
-  }
-  job.control->MarkFailed(rank, error);
-  return error.code;
 }
 
 }  // namespace shardc

@@ -1,7 +1,5 @@
-// One launch of a plan's ranks on this host: what its ranks share, how each of them runs, and what is put on record.
+// One launch of a plan's ranks on this host: what its ranks share, and what is put on record.
 #pragma once
-
-#include <sys/types.h>
 
 #include <chrono>
 #include <memory>
@@ -56,9 +54,6 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
 /// Starts the thread that keeps the lease of the run directory, if there is one: called when no rank is to be forked
 /// any more.
 auto KeepLease(const Job& job) -> Status;
-
-/// Runs one rank in the calling process or thread, and reports how it went. `launcher`: of a forked rank.
-auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode;
 
 /// Records the result of the launch. If it cannot be recorded, it prints a warning.
 auto PutEndOnRecord(const Job& job, int exit_code, const std::string& error) -> void;

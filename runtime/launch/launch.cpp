@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "runtime/launch/host_watch.h"
-#include "runtime/launch/job.h"
 #include "runtime/launch/meeting.h"
+#include "runtime/launch/run_one_rank.h"
 #include "runtime/launch/stop_signals.h"
 #include "runtime/memory/available_memory.h"
 
