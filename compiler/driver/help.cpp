@@ -79,8 +79,6 @@ static auto AddOptimizers(std::vector<Topic>& topics) -> void {
   topics.push_back({#role, fmt::format("{} (vector that the optimizer {} keeps of each parameter): {}{}\n", #role, \
                                        ToText(Optimizer::Name), doc, KEPT)});
 #include "schemas/optimizers.def"
-#undef ALWAYS
-#undef UNLESS_ZERO
 }
 
 /// Words of the field `mesh` of plans that are no keys of [mesh].

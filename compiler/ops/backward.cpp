@@ -21,9 +21,6 @@ constexpr bool HasVjp = false;
   template <>                                           \
   constexpr bool HasVjp<op::Type> = differentiable;
 #include "schemas/ops.def"
-#undef NotDifferentiable
-#undef Fused
-#undef Differentiable
 
 class Differentiator : public VjpContext {
  public:

@@ -265,15 +265,6 @@ inline constexpr std::array<bool, NumOpKinds> HasAttribute{
 #define ATTR(Type, name) || std::is_same_v<Type, T>
 #define OP(Type, mnemonic, differentiable, fields, doc) false fields,
 #include "schemas/ops.def"
-#undef IN
-#undef OUT
-#undef OVER
-#undef ACC
-#undef INOUT
-#undef SCRATCH
-#undef MAYBE
-#undef BUFFER
-#undef ATTR
 };
 
 template <class T>

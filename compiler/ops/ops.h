@@ -108,9 +108,6 @@ class PartsContext;
   auto ScratchBytes(const op::Type& op, const Plan& plan)->Bytes;           \
   differentiable(Type)
 #include "schemas/ops.def"
-#undef NotDifferentiable
-#undef Fused
-#undef Differentiable
 
 template <class T>
 concept HasScratch = requires(const T& op) {

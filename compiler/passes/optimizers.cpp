@@ -21,8 +21,6 @@ auto KeptRoles([[maybe_unused]] const OptimizerSection& optimizer, const Plan& p
     roles.push_back(StateRole::Role);                    \
   }
 #include "schemas/optimizers.def"
-#undef ALWAYS
-#undef UNLESS_ZERO
   return roles;
 }
 

@@ -39,15 +39,6 @@ namespace op {
     fields friend auto operator==(const Type&, const Type&) -> bool = default; \
   };
 #include "schemas/ops.def"
-#undef IN
-#undef OUT
-#undef OVER
-#undef ACC
-#undef INOUT
-#undef SCRATCH
-#undef MAYBE
-#undef BUFFER
-#undef ATTR
 
 }  // namespace op
 
@@ -102,15 +93,6 @@ struct FieldsOf;
     }                                                                                           \
   };
 #include "schemas/ops.def"
-#undef IN
-#undef OUT
-#undef OVER
-#undef ACC
-#undef INOUT
-#undef SCRATCH
-#undef MAYBE
-#undef BUFFER
-#undef ATTR
 
 /// Calls one method of `visitor` per field, in row order. The visitor has, with ids by value or by reference as `Body`
 /// is const or not: In(name, id), Out(name, id), Over(name, id, operand), Acc(name, id, onto), InOut(name, id),

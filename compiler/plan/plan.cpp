@@ -75,8 +75,6 @@ struct StateRow {
 constexpr std::array StateRows{
 #include "schemas/optimizers.def"
 };
-#undef ALWAYS
-#undef UNLESS_ZERO
 
 }  // namespace
 
