@@ -166,40 +166,18 @@ struct RowFields {
   Visitor& visitor;
   std::string name_onto = {};
 
-  template <class Id>
-  auto In(std::string_view name, Id& id) -> void {
-    visitor.Default(name, id, ValueId{});
-  }
-  template <class Id>
-  auto Out(std::string_view name, Id& id) -> void {
-    visitor.Default(name, id, ValueId{});
-  }
-  template <class Id>
-  auto Over(std::string_view name, Id& id, Id&) -> void {
-    visitor.Default(name, id, ValueId{});
-  }
-  template <class Id>
-  auto Acc(std::string_view name, Id& id, Id& onto) -> void {
+  auto In(std::string_view name, auto& id) -> void { visitor.Default(name, id, ValueId{}); }
+  auto Out(std::string_view name, auto& id) -> void { visitor.Default(name, id, ValueId{}); }
+  auto Over(std::string_view name, auto& id, auto&) -> void { visitor.Default(name, id, ValueId{}); }
+  auto Acc(std::string_view name, auto& id, auto& onto) -> void {
     visitor.Default(name, id, ValueId{});
     name_onto = std::string(name) + "_onto";
     visitor.Default(name_onto, onto, ValueId{});
   }
-  template <class Id>
-  auto InOut(std::string_view name, Id& id) -> void {
-    visitor.Default(name, id, ValueId{});
-  }
-  template <class Id>
-  auto Scratch(std::string_view name, Id& id) -> void {
-    visitor.Default(name, id, ValueId{});
-  }
-  template <class Id>
-  auto Maybe(std::string_view name, Id& id) -> void {
-    visitor.Default(name, id, ValueId{});
-  }
-  template <class Id>
-  auto Whole(std::string_view name, Id& id) -> void {
-    visitor.Default(name, id, BufferId{});
-  }
+  auto InOut(std::string_view name, auto& id) -> void { visitor.Default(name, id, ValueId{}); }
+  auto Scratch(std::string_view name, auto& id) -> void { visitor.Default(name, id, ValueId{}); }
+  auto Maybe(std::string_view name, auto& id) -> void { visitor.Default(name, id, ValueId{}); }
+  auto Whole(std::string_view name, auto& id) -> void { visitor.Default(name, id, BufferId{}); }
   template <class T>
   auto Attr(std::string_view name, T& value) -> void {
     using Plain = std::remove_const_t<T>;
