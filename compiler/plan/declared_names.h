@@ -4,7 +4,6 @@
 
 #include <string>
 #include <string_view>
-#include <tuple>
 
 #include "compiler/plan/name_table.h"
 #include "compiler/plan/names.h"
@@ -57,9 +56,7 @@ class DeclaredNames {
   template <class IdType>
   struct Table : NameTable {};
 
-  std::tuple<Table<BufferId>, Table<ValueId>, Table<HeadId>, Table<GroupId>, Table<ParameterId>, Table<UnitId>,
-             Table<SubVectorId>, Table<ScalarId>, Table<EventId>>
-      tables_;
+  TablesOf<Table> tables_;
 };
 
 }  // namespace shardc

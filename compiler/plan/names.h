@@ -26,6 +26,11 @@ concept IsId = requires(T id) {
   []<class Tag>(Id<Tag>) {}(id);
 };
 
+/// A table for each kind of thing that the text of a plan names.
+template <template <class> class Table>
+using TablesOf = std::tuple<Table<BufferId>, Table<ValueId>, Table<HeadId>, Table<GroupId>, Table<ParameterId>,
+                            Table<UnitId>, Table<SubVectorId>, Table<ScalarId>, Table<EventId>>;
+
 /// "logits#2" without "#2", which tells things of one name apart and belongs to none of them.
 auto WithoutNumber(std::string_view text) -> std::string_view;
 
@@ -84,9 +89,7 @@ class PlanNames {
   auto TakeEvents(const Plan& plan) -> void;
   auto Keep(std::string text) -> std::string_view;
 
-  std::tuple<Table<BufferId>, Table<ValueId>, Table<HeadId>, Table<GroupId>, Table<ParameterId>, Table<UnitId>,
-             Table<SubVectorId>, Table<ScalarId>, Table<EventId>>
-      tables_;
+  TablesOf<Table> tables_;
   /// What the views above point into, where that is no name of the plan.
   std::forward_list<std::string> made_;
 };
