@@ -34,7 +34,6 @@ class MegatronIndex {
       -> ErrorOr<MegatronIndex>;
 
   auto type() const -> IdType { return type_; }
-  auto num_sequences() const -> int64_t { return num_sequences_; }
 
   /// Reads all of the index: each sequence begins where the one before it ends, and the documents take the sequences
   /// in order, without gaps. Errors: as Open.

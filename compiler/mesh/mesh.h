@@ -158,8 +158,6 @@ struct Mesh {
   auto LocalSize(AxisSet axes) const -> int64_t { return Grid().OfBlock(ranks_per_host()).GroupSize(axes.bits); }
   /// Hosts that a group over `axes` lies on. Requires: HostsAreBoxes().
   auto HostsOf(AxisSet axes) const -> int64_t { return size(axes) / LocalSize(axes); }
-  /// Does each group over `axes` lie on one host?
-  auto IsWithinHosts(AxisSet axes) const -> bool { return ranks_per_host() % Grid().BlockSize(axes.bits) == 0; }
   friend auto operator==(const Mesh&, const Mesh&) -> bool = default;
 
  private:

@@ -38,8 +38,6 @@ struct RankExpr {
     }
     return factors == 0 && !clamp && !equals;
   }
-  /// True where neither repeat index nor step matter: then the value is known once the rank is.
-  auto is_fixed() const -> bool { return repeat == 0 && step == 0; }
   auto Evaluate(const RankPoint& point) const -> int64_t;
   /// The same expression with `delta` added. Requires: no clamp, no equality.
   auto Plus(int64_t delta) const -> RankExpr;

@@ -163,22 +163,6 @@ struct RankGrid {
     return true;
   }
 
-  /// The least block of neighbouring ranks that whole groups fill. Blocks follow one another from rank 0. Two
-  /// neighbours in a block may be of different groups, but there is no cut through a block that parts no group.
-  constexpr auto BlockSize(uint32_t axes) const -> int64_t {
-    int64_t stride = NumRanks();
-    for (size_t i = 0; i < N; ++i) {
-      if (IsPart(i)) {
-        continue;
-      }
-      stride /= sizes[i];
-      if (const int64_t size = SizeAlong(axes, i); size > 1) {
-        return stride * size;
-      }
-    }
-    return 1;
-  }
-
  private:
   static constexpr auto Bit(size_t axis) -> uint32_t { return 1U << axis; }
   static constexpr auto Has(uint32_t axes, size_t axis) -> bool { return (axes & Bit(axis)) != 0; }

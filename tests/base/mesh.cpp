@@ -173,61 +173,6 @@ TEST(Hosts, HaveAsManyNeighbouringRanksEach) {
   EXPECT_EQ((Mesh{.sizes = {1, 8, 1}}.RanksOfHost(0)), (Interval{0, 8}));
 }
 
-struct WithinHostsCase {
-  Mesh mesh;
-  AxisSet axes;
-  bool is_within;
-};
-
-TEST(Hosts, GroupsLieWithinThemOrNot) {
-  constexpr AxisSet Dp = AxisSet::Of(Axis::Dp);
-  constexpr AxisSet Tp = AxisSet::Of(Axis::Tp);
-  constexpr AxisSet DpInner = AxisSet::Of(Axis::DpInner);
-  const WithinHostsCase cases[] = {
-      {{.sizes = {1, 4, 2}, .hosts = 2}, Tp, true},
-      {{.sizes = {1, 4, 2}, .hosts = 2}, Dp, false},
-      {{.sizes = {1, 4, 2}, .hosts = 1}, AxisSet::All(), true},
-      {{.sizes = {1, 4, 2}, .parts = {2}, .hosts = 2}, DpInner | Tp, true},
-      {{.sizes = {1, 4, 2}, .parts = {2}, .hosts = 4}, DpInner, false},
-      {{.sizes = {2, 4, 1}, .hosts = 2}, Dp, true},
-      {{.sizes = {2, 1, 4}, .hosts = 2}, Dp | Tp, true},
-      // Four ranks on each host, and groups of three: the first group lies within its host, the second does not.
-      {{.sizes = {1, 4, 3}, .hosts = 3}, Tp, false},
-      {{.sizes = {1, 4, 3}, .hosts = 3}, AxisSet{}, true},
-  };
-  for (const WithinHostsCase& row : cases) {
-    EXPECT_EQ(row.mesh.IsWithinHosts(row.axes), row.is_within) << ToText(row.axes) << " of " << row.mesh.hosts;
-  }
-}
-
-TEST(Hosts, GroupsLieWithinThemAsCountedRankByRank) {
-  int64_t num_within = 0;
-  int64_t num_apart = 0;
-  for (const Mesh& mesh : {Mesh{.sizes = {2, 6, 3}, .parts = {3}}, Mesh{.sizes = {3, 4, 4}, .parts = {2}},
-                           Mesh{.sizes = {1, 5, 1}}, Mesh{.sizes = {4, 1, 6}}}) {
-    for (int64_t hosts = 1; hosts <= mesh.num_ranks(); ++hosts) {
-      if (mesh.num_ranks() % hosts != 0) {
-        continue;
-      }
-      Mesh on_hosts = mesh;
-      on_hosts.hosts = hosts;
-      for (uint8_t bits = 0; bits < NumAxisSets; ++bits) {
-        const AxisSet axes{bits};
-        bool is_within = true;
-        for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
-          const auto group = mesh.Group(axes, rank);
-          is_within = is_within && on_hosts.HostOf(group.front()) == on_hosts.HostOf(group.back());
-        }
-        EXPECT_EQ(on_hosts.IsWithinHosts(axes), is_within)
-            << fmt::format("{} of {} ranks on {} hosts", ToText(axes), mesh.num_ranks(), hosts);
-        ++(is_within ? num_within : num_apart);
-      }
-    }
-  }
-  EXPECT_GT(num_within, 100);
-  EXPECT_GT(num_apart, 100);
-}
-
 TEST(OwnedSlice, SlicesAreEqualAndCoverTheVectorInOrder) {
   EXPECT_EQ(OwnedSlice(12, 4, 0), (Interval{0, 3}));
   EXPECT_EQ(OwnedSlice(12, 4, 3), (Interval{9, 12}));
@@ -303,7 +248,6 @@ TEST(Mesh, PartsOfGroupsOnAHostAreTheGroupsOfItsMesh) {
       for (uint8_t bits = 0; bits < NumAxisSets; ++bits) {
         const AxisSet axes{bits};
         EXPECT_EQ(mesh.LocalSize(axes), local.size(axes));
-        EXPECT_EQ(mesh.HostsOf(axes) == 1, mesh.IsWithinHosts(axes)) << ToText(axes);
         for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
           const int64_t first = mesh.RanksOfHost(mesh.HostOf(rank)).begin;
           std::vector<int64_t> here;

@@ -129,12 +129,9 @@ TEST(RankExpr, Evaluate) {
   }
 }
 
-TEST(RankExpr, ConstantAndFixed) {
+TEST(RankExpr, ConstantAndPlus) {
   EXPECT_TRUE(RankExpr::Constant(3).is_constant());
   EXPECT_FALSE(RankExprFromText("1*dp")->is_constant());
-  EXPECT_TRUE(RankExprFromText("1*dp")->is_fixed());
-  EXPECT_FALSE(RankExprFromText("1*repeat")->is_fixed());
-  EXPECT_FALSE(RankExprFromText("1*step")->is_fixed());
   EXPECT_EQ(ToText(RankExprFromText("1*dp")->Plus(5)), "5+1*dp");
 }
 

@@ -324,7 +324,7 @@ auto SetsOf(const Mesh& mesh) -> std::vector<AxisSet> {
   const size_t num_sets = mesh.size(Axis::DpInner) > 1 ? NumAxisSets : size_t{1} << NumMeshAxes;
   std::vector<AxisSet> sets;
   for (size_t bits = 0; bits < num_sets; ++bits) {
-    if (const AxisSet axes{static_cast<uint8_t>(bits)}; mesh.IsWithinHosts(axes)) {
+    if (const AxisSet axes{static_cast<uint8_t>(bits)}; mesh.HostsOf(axes) == 1) {
       sets.push_back(axes);
     }
   }
