@@ -171,11 +171,7 @@ auto AtomicFile::Commit() -> Status {
   RETURN_IF_ERROR(file_.Close());
   RETURN_IF_ERROR(RenameAt(directory_, temporary_, name_));
   temporary_.clear();
-  // Some file systems cannot sync a folder, and say so; the rename stands all the same.
-  if (directory_.fs().Fsync(directory_.get()) != 0 && errno != EINVAL) {
-    return SystemError("fsync", directory_.path());
-  }
-  return Success{};
+  return SyncDirectory(directory_);
 }
 
 auto CheckWorkingDirectory() -> Status {

@@ -10,23 +10,23 @@
 
 namespace shardc {
 
-/// A descriptor of a file, a device, or what is piped in (/dev/stdin, `<(...)`). A FIFO is refused, since opening one
-/// that nobody writes to would wait for ever. Errors: the reason, without the path (ExitCode::Usage).
+/// Opens a file, a device, or what is piped in (/dev/stdin, `<(...)`). A FIFO is refused, since opening one that nobody
+/// writes to would wait for ever. Errors: the reason, without the path (ExitCode::Usage).
 auto OpenToRead(const std::string& path) -> ErrorOr<Descriptor>;
 
-/// The first `limit` bytes of what OpenToRead opens. Errors: as there.
+/// Reads the first `limit` bytes of what OpenToRead opens. Errors: as there.
 auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string>;
-/// A file of an open directory, whole. Errors: missing, not a regular file, or larger than `limit`.
+/// Reads the whole of a file in an open directory. Errors: missing, not a regular file, or larger than `limit`.
 auto ReadFileAt(const Descriptor& directory, const std::string& name, int64_t limit) -> ErrorOr<std::string>;
 
 /// A file written under a temporary name beside its own, synced, and renamed by Commit, which syncs the folder too. The
 /// temporary file is removed if Commit never comes.
 class AtomicFile {
  public:
-  /// For the output of a command, where a user says. A link stays, and the file that it points to is replaced. A device
-  /// or pipe (/dev/null, /dev/stdout) is written as it is.
+  /// Makes the output of a command, at a path that the user named. A link stays, and the file that it points to is
+  /// replaced. A device or pipe (/dev/null, /dev/stdout) is written as it is.
   static auto Create(const std::string& path) -> ErrorOr<AtomicFile>;
-  /// For a file of a directory of which this process is the one writer. What a process that was killed left under the
+  /// Makes a file of a directory to which this process alone writes. What a process that was killed left under the
   /// temporary name, NAME.tmp, is removed first. Errors: the name is there and is not a regular file.
   static auto CreateAt(const Descriptor& directory, const std::string& name) -> ErrorOr<AtomicFile>;
   AtomicFile(AtomicFile&& other) noexcept = default;
@@ -37,7 +37,7 @@ class AtomicFile {
 
   /// Adds bytes at the end. The system begins to write those of a large file, so that Commit waits for the last alone.
   auto Append(std::string_view bytes) -> Status;
-  /// Over bytes that were appended before.
+  /// Writes over bytes that were appended before.
   auto Overwrite(int64_t offset, std::string_view bytes) -> Status;
   auto Commit() -> Status;
 
@@ -63,7 +63,7 @@ class AtomicFile {
 /// Checks that relative paths have a meaning. Errors: ExitCode::Environment: the working directory was removed.
 auto CheckWorkingDirectory() -> Status;
 
-/// AtomicFile in one call.
+/// Writes an AtomicFile in one call.
 auto WriteFile(const std::string& path, std::string_view text) -> Status;
 auto PutFileAt(const Descriptor& directory, const std::string& name, std::string_view text) -> Status;
 

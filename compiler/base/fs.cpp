@@ -88,8 +88,7 @@ class PosixFsBody final : public Fs {
 }  // namespace
 
 auto SystemError(std::string_view what, const std::string& path) -> Error {
-  const int code = errno;
-  return Fail(ExitCode::Environment, "cannot {} {}: {}", what, path, std::strerror(code));
+  return Fail(ExitCode::Environment, "cannot {} {}: {}", what, path, std::strerror(errno));
 }
 
 auto PosixFs() -> Fs& {
@@ -128,18 +127,18 @@ auto Descriptor::Fsync() -> Status {
   return Success{};
 }
 
-/// Some file systems cannot sync a directory, and say so.
+auto SyncDirectory(const Descriptor& directory) -> Status {
+  if (directory.fs().Fsync(directory.get()) != 0 && errno != EINVAL) {
+    return SystemError("fsync", directory.path());
+  }
+  return Success{};
+}
+
 static auto SyncParentOf(Fs& fs, const std::string& path) -> Status {
   const size_t slash = path.find_last_of('/');
   const std::string parent = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   auto directory = OpenDirectory(fs, parent);
-  if (!directory) {
-    return directory.error();
-  }
-  if (fs.Fsync(directory->get()) != 0 && errno != EINVAL) {
-    return SystemError("fsync", parent);
-  }
-  return Success{};
+  return directory ? SyncDirectory(*directory) : directory.error();
 }
 
 auto MakeDirectories(Fs& fs, const std::string& path) -> Status {
@@ -270,10 +269,7 @@ auto WriteAll(const Descriptor& file, const void* data, int64_t bytes, int64_t o
       continue;
     }
     if (n <= 0) {
-      if (n == 0) {
-        errno = ENOSPC;
-      }
-      const int code = errno;
+      const int code = n == 0 ? ENOSPC : errno;
       return Fail(ExitCode::Environment, "cannot write {} at byte {} of {}: {}", FormatMemory(Bytes{bytes - done}),
                   offset + done, file.path(), std::strerror(code));
     }
@@ -291,9 +287,8 @@ auto ReadUpTo(const Descriptor& file, void* data, int64_t bytes, int64_t offset)
       continue;
     }
     if (n < 0) {
-      const int code = errno;
       return Fail(ExitCode::Environment, "cannot read {} at byte {}: {}", file.path(), offset + done,
-                  std::strerror(code));
+                  std::strerror(errno));
     }
     if (n == 0) {
       break;
@@ -350,9 +345,8 @@ auto ListDirectory(const Descriptor& directory) -> ErrorOr<std::vector<std::stri
 
 auto RenameAt(const Descriptor& directory, const std::string& from, const std::string& to) -> Status {
   if (directory.fs().Rename(directory.get(), from.c_str(), to.c_str()) != 0) {
-    const int code = errno;
     return Fail(ExitCode::Environment, "cannot rename {}/{} to {}: {}", directory.path(), from, to,
-                std::strerror(code));
+                std::strerror(errno));
   }
   return Success{};
 }

@@ -88,35 +88,37 @@ class Descriptor {
   std::string path_;
 };
 
-/// "cannot open PATH: No such file or directory", of the last failed system call.
+/// Returns "cannot open PATH: No such file or directory", of the last failed system call.
 auto SystemError(std::string_view what, const std::string& path) -> Error;
 
 /// Makes a directory and its parents; an existing one is fine. The parent of each that it makes is synced.
 auto MakeDirectories(Fs& fs, const std::string& path) -> Status;
-/// Errors: not there, not a directory.
+/// Syncs a directory, unless its file system cannot do that.
+auto SyncDirectory(const Descriptor& directory) -> Status;
+/// Opens a directory. Errors: not there, not a directory.
 auto OpenDirectory(Fs& fs, const std::string& path) -> ErrorOr<Descriptor>;
 auto OpenDirectoryAt(const Descriptor& parent, const std::string& name) -> ErrorOr<Descriptor>;
-/// For reading; refuses what is not a regular file, without waiting on a FIFO.
+/// Opens a file for reading; refuses what is not a regular file, without waiting on a FIFO.
 auto OpenFileAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor>;
-/// For writing; refuses a name that exists.
+/// Creates a file for writing; refuses a name that exists.
 auto CreateFileAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor>;
-/// For appending; makes the file where it is missing, and refuses what is not a regular file, without waiting on a
+/// Opens a file for appending. Makes one if it is missing, and refuses what is not a regular file, without waiting on a
 /// FIFO.
 auto OpenForAppendAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor>;
-/// Of an open file or directory.
+/// Returns the status of an open file or directory.
 auto StatusOf(const Descriptor& file) -> ErrorOr<FileStatus>;
-/// Of a name, without following a link. EntryKind::Missing if nothing has the name.
+/// Returns the status of a name, without following a link: EntryKind::Missing if nothing has the name.
 auto StatusAt(const Descriptor& directory, const std::string& name) -> ErrorOr<FileStatus>;
-/// Errors: not a regular file.
+/// Returns the size of a file. Errors: not a regular file.
 auto FileBytes(const Descriptor& file) -> ErrorOr<int64_t>;
-/// All of it, through short writes and interruptions.
+/// Writes all of `data`, through short writes and interruptions.
 auto WriteAll(const Descriptor& file, const void* data, int64_t bytes, int64_t offset) -> Status;
 auto ReadAll(const Descriptor& file, void* data, int64_t bytes, int64_t offset) -> Status;
-/// As much of it as there is before the file ends.
+/// Reads what there is before the file ends, `bytes` at most; returns how much it was.
 auto ReadUpTo(const Descriptor& file, void* data, int64_t bytes, int64_t offset) -> ErrorOr<int64_t>;
-/// At the end of a stream, or of a file that was opened to append: all of it.
+/// Writes all of `text` to the end of a stream, or of a file that was opened to append.
 auto AppendAll(const Descriptor& file, std::string_view text) -> Status;
-/// What comes next in a stream, `bytes` at most; 0 at its end.
+/// Reads what comes next in a stream, `bytes` at most; returns how much it was, 0 at its end.
 auto ReadNext(const Descriptor& file, void* data, int64_t bytes) -> ErrorOr<int64_t>;
 auto ListDirectory(const Descriptor& directory) -> ErrorOr<std::vector<std::string>>;
 auto RenameAt(const Descriptor& directory, const std::string& from, const std::string& to) -> Status;
