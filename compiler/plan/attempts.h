@@ -15,12 +15,12 @@ namespace shardc {
 
 constexpr const char* AttemptsName = "attempts";
 
-/// "0003".
+/// Returns "0003".
 auto AttemptName(int64_t number) -> std::string;
-/// The number of what AttemptName makes; none of any other name.
+/// Returns the number in a name that AttemptName makes; nothing for any other name.
 auto AttemptNumber(std::string_view name) -> std::optional<int64_t>;
-/// The numbers of a run directory's attempts, lowest first, whatever lies under their names. None where it has no such
-/// folder. Errors: the folder is a link, or cannot be read.
+/// Returns the numbers of a run directory's attempts, lowest first, whatever their names stand for. The list is empty
+/// if the directory has no such folder. Errors: the folder is a link, or cannot be read.
 auto ListAttempts(const Descriptor& run_dir) -> ErrorOr<std::vector<int64_t>>;
 
 }  // namespace shardc

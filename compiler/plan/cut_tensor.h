@@ -19,11 +19,11 @@ struct CutTensor {
   /// Ranks that share the dim.
   int64_t num_ranks = 1;
 
-  /// What a rank holds, padding included.
+  /// Returns the shape that a rank holds, padding included.
   auto LocalShape() const -> Dims;
-  /// How many elements the rank of this index holds, without padding: the first elements of the local shape.
+  /// Returns how many elements the rank of this index holds, without padding: the first elements of the local shape.
   auto LocalElements(int64_t index) const -> int64_t;
-  /// Where elements [begin, end) of what that rank holds belong in the tensor. Requires: end <= LocalElements.
+  /// Returns where elements [begin, end) of what that rank holds belong in the tensor. Requires: end <= LocalElements.
   auto LogicalInterval(int64_t index, Interval elements) const -> BoxInterval;
 };
 

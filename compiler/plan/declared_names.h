@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-/// What a name of this kind stands for, for messages.
+/// Words for messages that say what a name of this kind stands for.
 template <class IdType>
 inline constexpr std::string_view KindWords = "";
 template <>
@@ -34,7 +34,7 @@ inline constexpr std::string_view KindWords<EventId> = "the name of an event";
 
 class DeclaredNames {
  public:
-  /// What `name` stands for. An event is declared by the first line that names it.
+  /// Returns the id that `name` stands for. An event is declared by the first line that names it.
   template <class IdType>
   auto Find(std::string_view name) -> IdType {
     NameTable& table = std::get<Table<IdType>>(tables_);

@@ -22,7 +22,7 @@ namespace shardc {
 struct Exchange {
   /// Ranks that exchange over the network; 1: the group lies in the memory of one host.
   int64_t members = 1;
-  /// Of these, the ones on the host of each of them, itself included.
+  /// Members on the host of each member, itself included.
   int64_t members_on_host = 1;
   /// Ranks of the group that work in the memory of one host.
   int64_t local = 1;
@@ -53,7 +53,7 @@ constexpr auto ServesFamily(Comm comm, DeviceFamily family) -> bool {
   return family == DeviceFamily::Cpu ? !IsByNccl(comm) : !IsByGloo(comm);
 }
 
-/// The mesh as shared memory has it: its hosts are those whose ranks do not share memory.
+/// Returns the mesh as shared memory has it: its hosts are those whose ranks do not share memory.
 inline auto MemoryMesh(const Plan& plan) -> Mesh {
   Mesh mesh = plan.mesh;
   mesh.hosts = plan.run.comm == Comm::Shm ? 1 : mesh.hosts;
@@ -70,15 +70,16 @@ inline auto ExchangeOf(const Plan& plan, AxisSet axes) -> Exchange {
 /// sets have the same for each rank or for none: hosts cut the mesh along one axis.
 auto RemoteRanks(const Plan& plan, AxisSet axes, int64_t rank) -> std::vector<int64_t>;
 
-/// What is exchanged at once of a vector of which each member has `num_elements`: the most that keep the scratch small.
+/// Returns how many elements are exchanged at once of a vector of which each member has `num_elements`: the most that
+/// keep the scratch small.
 auto ExchangePiece(int64_t num_elements, int64_t members) -> int64_t;
-/// An all-reduce cuts a piece into parts, one for each member, the last ones padded.
+/// Returns the length of the parts into which an all-reduce cuts a piece: one for each member, the last ones padded.
 inline auto ReducePart(int64_t piece, int64_t members) -> int64_t { return CeilDiv(piece, members); }
-/// Where slice `index` of an all-reduce by slices begins, in bytes. All slices are of one length, a multiple of a cache
-/// line, but for the last ones, which have what is left.
+/// Returns where slice `index` of an all-reduce by slices begins, in bytes. All slices are of one length, a multiple of
+/// a cache line, but for the last ones, which have what is left.
 auto SliceBegin(int64_t bytes, int64_t index, int64_t num_slices) -> int64_t;
 
-/// The type in which terms travel: as they are where each rank sends its own; sums of hosts in f32, or f64 of f64.
+/// Returns the type in which terms travel: as they are if each rank sends its own; sums of hosts in f32, or f64 of f64.
 auto TravelType(const Exchange& exchange, DType terms) -> DType;
 
 // Bytes of scratch; 0 where nothing crosses hosts.
@@ -86,17 +87,17 @@ auto GatherScratch(const Exchange& exchange, int64_t shard_elements, DType dtype
 auto ReduceScatterScratch(const Exchange& exchange, int64_t slice_elements, DType terms) -> Bytes;
 auto AllReduceScratch(const Exchange& exchange, int64_t num_elements, DType dtype, bool by_slices) -> Bytes;
 
-/// What the ranks of a group send together.
+/// Bytes that the ranks of a group send together.
 struct GroupTraffic {
   /// Memory of a host and network.
   Bytes all;
-  /// Of that, between hosts.
+  /// Those among them that go between hosts.
   Bytes between_hosts;
 };
 auto GatherTraffic(const Exchange& exchange, Bytes full) -> GroupTraffic;
 auto ReduceScatterTraffic(const Exchange& exchange, int64_t full_elements, DType terms) -> GroupTraffic;
 auto AllReduceTraffic(const Exchange& exchange, int64_t num_elements, DType dtype, bool by_slices) -> GroupTraffic;
-/// Each rank's `bytes` go to all others.
+/// Returns the traffic of an agreement: each rank's `bytes` go to all others.
 auto AgreementTraffic(const Exchange& exchange, Bytes bytes) -> GroupTraffic;
 
 }  // namespace shardc

@@ -12,18 +12,18 @@ namespace shardc {
 
 /// Needs no quotes in a word: letters, digits, and _.-+/*#
 auto IsBareCharacter(char c) -> bool;
-/// Is a word as it stands: bare characters, the first of them a letter, a digit or _.
+/// Returns true if a word needs no quotes: bare characters, the first of them a letter, a digit or _.
 auto IsBare(std::string_view text) -> bool;
-/// As it stands where it is bare, else quoted.
+/// Returns a bare text as it is, any other in quotes.
 auto QuoteIfNeeded(std::string_view text) -> std::string;
-/// In double quotes, with \" \\ \n \t \r and \xHH for all that is not printable ASCII.
+/// Returns the text in double quotes, with \" \\ \n \t \r and \xHH for all that is not printable ASCII.
 auto Quote(std::string_view text) -> std::string;
 
 auto FieldText(bool value) -> std::string;
 auto FieldText(int32_t value) -> std::string;
 auto FieldText(int64_t value) -> std::string;
 auto FieldText(uint64_t value) -> std::string;
-/// Shortest decimal that reads back to the same double.
+/// Returns the shortest decimal that reads back to the same double.
 auto FieldText(double value) -> std::string;
 auto FieldText(const std::string& value) -> std::string;
 auto FieldText(Bytes value) -> std::string;
@@ -48,17 +48,17 @@ inline auto AppendField(const PlanNames& names, const Predicate& value, std::str
   names.Append(value.scalar, out, value.negated ? "!" : "");
 }
 auto AppendField(const PlanNames& names, const std::vector<EventId>& value, std::string& out) -> void;
-/// `parameter(lm_head.weight)`, `gradient(lm_head.weight)`, `gradient`, `vector(head)`.
+/// Appends `parameter(lm_head.weight)`, `gradient(lm_head.weight)`, `gradient`, `vector(head)`.
 auto AppendField(const PlanNames& names, const ValueRole& value, std::string& out) -> void;
-/// A role as a text that is no word of a line.
+/// Returns a role as a text for messages and JSON, without quotes round its name.
 auto RoleText(const PlanNames& names, ValueRole value) -> std::string;
 
 /// Reads fields. Each Read returns what it expected ("a number") on failure, else "".
 class FieldParser {
  public:
-  /// Of fields that name nothing.
+  /// Reads fields that name nothing.
   FieldParser() = default;
-  /// `names` is asked for what a field names, and takes up the events that it names.
+  /// Asks `names` for what a field names, and adds the events that fields name to them.
   explicit FieldParser(DeclaredNames* names) : names_(names) {}
 
   auto Read(std::string_view text, bool& value) const -> std::string;

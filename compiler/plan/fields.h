@@ -150,7 +150,7 @@ auto VisitLine(T& halt, Visitor&& visitor) -> void {
   visitor.Field("code", halt.code);
 }
 
-/// What every op line carries after the fields of its row.
+/// Visits the fields that every op line carries after those of its row.
 template <MaybeConst<Op> T, class Visitor>
 auto VisitLine(T& op, Visitor&& visitor) -> void {
   visitor.Default("layer", op.layer, int32_t{-1});

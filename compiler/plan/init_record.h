@@ -20,7 +20,8 @@ struct RealisedParameter {
   Dims shape;
   DType dtype = DType::F32;
   std::string rule;
-  /// Of the elements of the whole tensor, each counted once, as they are kept; the deviation is that from this mean.
+  /// Statistics of the elements of the whole tensor, each counted once, as they are kept; the deviation is that from
+  /// this mean.
   double mean = 0;
   double std = 0;
 
@@ -29,7 +30,7 @@ struct RealisedParameter {
 
 struct InitRecord {
   uint64_t seed = 0;
-  /// The digest of the manifest of the checkpoint that the others were loaded from; empty where there was none.
+  /// The digest of the manifest of the checkpoint that the others were loaded from; empty without a checkpoint.
   std::string loaded_from;
   /// XXH3-128 of the rotary table's bytes, 32 hex digits; the same on all ranks of any mesh. Empty in older records.
   std::string rotary_table;
@@ -45,8 +46,8 @@ auto ToText(const InitRecord& record) -> std::string;
 /// Errors: ExitCode::Usage, with what is missing or wrong.
 auto ParseInitRecord(std::string_view text) -> ErrorOr<InitRecord>;
 
-/// Why a plan's parameters do not begin with these values: another seed, checkpoint, parameter, shape, type or rule,
-/// the first of them. Empty where they do: initial values depend on nothing else, the mesh included.
+/// Returns why a plan's parameters do not begin with these values: the first seed, checkpoint, parameter, shape, type
+/// or rule that is another. Returns an empty text if they do: initial values depend on nothing else, the mesh included.
 auto DifferenceFrom(const InitRecord& record, const Plan& plan) -> std::string;
 
 }  // namespace shardc

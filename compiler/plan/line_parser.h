@@ -26,7 +26,7 @@ class LineParser {
     LineParser& parser;
     std::vector<Word> words = {};
     std::vector<bool> used = {};
-    /// Of the fields that were asked for, for messages.
+    /// Names of the fields that were asked for, for messages.
     std::vector<std::string> names = {};
 
     template <class T>
@@ -48,7 +48,7 @@ class LineParser {
   auto error() const -> const std::optional<Error>& { return error_; }
   auto AtEnd() -> bool { return line_.AtEnd(); }
   auto Peek() -> char { return line_.Peek(); }
-  /// The column of the next word.
+  /// Returns the column of the next word.
   auto column() -> int {
     static_cast<void>(line_.AtEnd());
     return line_.column();
@@ -67,26 +67,26 @@ class LineParser {
   auto TakeWord(std::string_view what) -> std::optional<Word>;
   auto TakeLiteral(std::string_view token) -> bool;
   auto TakeTypeAndShape(DType& dtype, Dims& shape, bool is_of_seed = false) -> bool;
-  /// `$logits[1024]`.
+  /// Takes `$logits[1024]`.
   auto TakeView(BufferId& buffer, RankExpr& offset) -> bool;
-  /// `{dp: shard(0)}`, or nothing.
+  /// Takes `{dp: shard(0)}`, or nothing.
   auto TakePlacement(Placements& placement) -> bool;
-  /// `dp:2,tp:4` or `1`, in `word`'s value.
+  /// Reads `dp:2,tp:4` or `1` from `word`'s value.
   auto ReadMesh(const Word& word, Mesh& mesh) -> bool;
-  /// The rest of the line as fields; `{` after them if `opens` is set.
+  /// Takes the rest of the line as fields, and `{` after them if `opens` is set.
   auto TakeFields(LineFields& fields, bool opens) -> bool;
   auto ExpectAllUsed(const LineFields& fields) -> bool;
   auto ExpectEnd() -> bool { return AtEnd() || Reject(column(), "nothing more belongs on this line"); }
   /// Reads the comment `recipe:21 key, pass`. One of another form is for people and says nothing.
   auto TakeOrigin(Origin& origin, PassKind* made_by) -> void;
 
-  /// A word that reads as a T.
+  /// Takes a word that reads as a T.
   template <class T>
   auto Take(std::string_view what, T& value) -> bool {
     const auto word = TakeWord(what);
     return word && ReadText(*word, word->text, value);
   }
-  /// The fields of `item`, to the end of the line.
+  /// Takes the fields of `item`, to the end of the line.
   template <class T>
   auto TakeItem(T& item) -> bool {
     LineFields fields{*this};
@@ -96,7 +96,7 @@ class LineParser {
     VisitLine(item, fields);
     return ExpectAllUsed(fields);
   }
-  /// The name that a line of a table declares, and without its number what it names has.
+  /// Takes the name that a line of a table declares; `name` is set to that name without its number.
   template <class IdType>
   auto TakeNewName(std::string& name) -> bool {
     const auto word = TakeWord("name");
@@ -115,10 +115,10 @@ class LineParser {
     name = WithoutNumber(text);
     return true;
   }
-  /// Events that the lines so far have named.
+  /// Returns how many events the lines so far have named.
   auto num_events() const -> int32_t { return names_.num_events(); }
 
-  /// At most 60 characters of `text`, without quotes, control characters escaped.
+  /// Returns at most 60 characters of `text`, without quotes, control characters escaped.
   static auto Shortened(std::string_view text) -> std::string;
 
  private:

@@ -26,16 +26,16 @@ class LineReader {
  public:
   explicit LineReader(std::string_view line) : line_(line) {}
 
-  /// True at the end of the line or at its comment.
+  /// Returns true at the end of the line or at its comment.
   auto AtEnd() -> bool;
   auto column() const -> int { return static_cast<int>(at_) + 1; }
-  /// The next character, or 0 at the end.
+  /// Returns the next character, or 0 at the end.
   auto Peek() -> char;
   /// Takes the next word. Nothing if it is malformed: a quote without its end, an unknown escape.
   auto TakeWord() -> std::optional<Word>;
   /// Takes what stands up to and including the next `last`. Nothing if no `last` follows.
   auto TakeThrough(char last) -> std::optional<std::string_view>;
-  /// What follows `//`, spaces left out. Requires: AtEnd.
+  /// Returns what follows `//`, spaces left out. Requires: AtEnd.
   auto Comment() const -> std::string_view;
 
  private:
@@ -44,7 +44,7 @@ class LineReader {
 
   std::string_view line_;
   size_t at_ = 0;
-  /// What quotes hold, without escapes.
+  /// Contents of quotes, without escapes.
   std::forward_list<std::string> unquoted_;
 };
 

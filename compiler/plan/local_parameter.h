@@ -15,32 +15,34 @@
 
 namespace shardc {
 
-/// The axes of more than one rank that it is cut over.
+/// Returns the axes of more than one rank that a parameter is cut over.
 auto CutAxes(const Parameter& parameter, const Mesh& mesh) -> AxisSet;
-/// The dim that it is cut along; none if each rank has it whole. Requires: over all axes it is cut along one.
+/// Returns the dim that it is cut along; nothing if each rank has it whole. Requires: over all axes it is cut along
+/// one.
 auto CutDim(const Parameter& parameter, const Mesh& mesh) -> std::optional<size_t>;
-/// What a rank holds of it, padding included.
+/// Returns the shape that a rank holds of it, padding included.
 auto LocalShape(const Parameter& parameter, const Mesh& mesh) -> Dims;
-/// How many of its elements a rank holds, without padding: the first elements of the local shape.
+/// Returns how many of its elements a rank holds, without padding: the first elements of the local shape.
 auto LocalElements(const Parameter& parameter, const Mesh& mesh, int64_t rank) -> int64_t;
-/// Where elements [begin, end) of what a rank holds belong in the logical tensor. Requires: end <= LocalElements.
+/// Returns where elements [begin, end) of what a rank holds belong in the logical tensor. Requires: end <=
+/// LocalElements.
 auto LogicalInterval(const Parameter& parameter, const Mesh& mesh, int64_t rank, Interval elements) -> BoxInterval;
-/// Where the owned elements of a segment belong in the logical tensor. `owned`: as OwnedElementsOf gives it.
+/// Returns where the owned elements of a segment belong in the logical tensor. `owned`: as OwnedElementsOf gives it.
 auto LogicalInterval(const Plan& plan, const Segment& segment, Interval owned, int64_t rank) -> BoxInterval;
 
-/// What a rank owns of a segment.
+/// Elements of a segment that a rank owns.
 struct OwnedSegment {
   ParameterId parameter;
-  /// Of the logical tensor.
+  /// The elements in the logical tensor.
   BoxInterval elements;
   /// In elements of the slice that the rank owns.
   Interval in_slice;
   bool counted_in_norm = true;
 };
-/// Nothing if the rank owns none of the segment.
+/// Returns the owned segment of a rank; nothing if the rank owns no element of the segment.
 auto OwnedSegmentOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank)
     -> std::optional<OwnedSegment>;
-/// The owned segments of a rank's slice, in the order of the table; padding is in none.
+/// Returns the owned segments of a rank's slice, in the order of the table, without padding.
 auto OwnedSegments(const Plan& plan, SubVectorId id, int64_t rank) -> std::vector<OwnedSegment>;
 
 }  // namespace shardc

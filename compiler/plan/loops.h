@@ -17,21 +17,22 @@ inline auto LoopEdgeOf(const OpBody& body) -> LoopEdge {
 }
 inline auto LoopEdgeOf(const Op& op) -> LoopEdge { return LoopEdgeOf(op.body); }
 
-/// How often the body of the loop runs that this op begins. Requires: LoopEdgeOf(op) is Begin.
+/// Returns how often the body of the loop runs that this op begins. Requires: LoopEdgeOf(op) is Begin.
 inline auto LoopCountOf(const Op& op) -> int64_t { return std::get<op::Repeat>(op.body).count; }
 
 /// Follows the loops round the ops of one section. Call Enter for each op, in order, before asking.
 class LoopTracker {
  public:
-  /// The op that begins a loop is in it, the op that ends it is not. An end without a beginning is ignored.
+  /// Notes the next op. The op that begins a loop is in it, the op that ends it is not. An end without a beginning is
+  /// ignored.
   auto Enter(const Op& op) -> void {
-    // Most ops are no edge of a loop.
+    // Most ops neither begin nor end a loop.
     if (const LoopEdge edge = LoopEdgeOf(op); edge != LoopEdge::None) [[unlikely]] {
       Cross(edge, op);
     }
   }
   auto in_loop() const -> bool { return !counts_.empty(); }
-  /// Passes of the innermost loop; 1 outside.
+  /// Returns the passes of the innermost loop; 1 outside of loops.
   auto count() const -> int64_t { return counts_.empty() ? 1 : counts_.back(); }
 
  private:

@@ -12,7 +12,7 @@ namespace shardc {
 /// Numbers names in the order in which they come.
 class NameTable {
  public:
-  /// The number of `name`, or -1.
+  /// Returns the number of `name`, or -1.
   auto Find(std::string_view name) const -> int32_t;
   /// Gives `name` the next number; false where it has one. `lasts`: its characters are there as long as the table is.
   auto Add(std::string_view name, bool lasts) -> bool;
@@ -23,7 +23,7 @@ class NameTable {
     uint64_t hash = 0;
     int32_t number = -1;
   };
-  /// Where `name` is, or would be.
+  /// Returns the slot that `name` has, or would have.
   auto SlotOf(std::string_view name, uint64_t hash) const -> size_t;
   auto Grow() -> void;
 

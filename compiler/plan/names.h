@@ -13,7 +13,7 @@
 
 namespace shardc {
 
-/// What stands before the name of a buffer and of a scalar.
+/// The character before the name of a buffer and of a scalar.
 template <class IdType>
 inline constexpr std::string_view Sigil = "";
 template <>
@@ -31,7 +31,7 @@ template <template <class> class Table>
 using TablesOf = std::tuple<Table<BufferId>, Table<ValueId>, Table<HeadId>, Table<GroupId>, Table<ParameterId>,
                             Table<UnitId>, Table<SubVectorId>, Table<ScalarId>, Table<EventId>>;
 
-/// "logits#2" without "#2", which tells things of one name apart and belongs to none of them.
+/// Returns "logits#2" without "#2", which tells things of one name apart and belongs to no name of a thing.
 auto WithoutNumber(std::string_view text) -> std::string_view;
 
 /// The names in the text of one plan. Requires: the plan outlives them and does not change.
@@ -41,7 +41,7 @@ class PlanNames {
   PlanNames(const PlanNames&) = delete;
   auto operator=(const PlanNames&) -> PlanNames& = delete;
 
-  /// "logits#2", "$logits", "@lr". An id outside of its table is "?" and its number, which no parser takes.
+  /// Returns "logits#2", "$logits", "@lr". An id outside of its table is "?" and its number, which no parser takes.
   template <class IdType>
   auto Text(IdType id) const -> std::string {
     std::string text(Sigil<IdType>);
@@ -90,11 +90,11 @@ class PlanNames {
   auto Keep(std::string text) -> std::string_view;
 
   TablesOf<Table> tables_;
-  /// What the views above point into, where that is no name of the plan.
+  /// Texts that the views above point into, unless they point into the plan.
   std::forward_list<std::string> made_;
 };
 
-/// PlanNames(plan).Text(id) for a message: without the names of everything else.
+/// Returns PlanNames(plan).Text(id) for a message, without making the names of everything else.
 auto NameOf(const Plan& plan, ValueId id) -> std::string;
 auto NameOf(const Plan& plan, BufferId id) -> std::string;
 

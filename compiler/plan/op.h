@@ -15,7 +15,7 @@
 
 namespace shardc {
 
-/// What is known of an op besides its fields; see compiler/ops/op_facts.h.
+/// Knowledge of an op besides its fields; see compiler/ops/op_facts.h.
 struct OpFacts;
 
 namespace op {
@@ -160,10 +160,11 @@ struct Access {
 /// The accesses of one op; every pass and every part of the verifier asks for those of every op.
 using AccessList = InPlaceVector<Access, 12>;
 
-/// Every value an op touches, in row order. An OVER operand appears as its read and as `kills` of the write.
+/// Returns every value that an op touches, in row order. An OVER operand appears as its read and as `kills` of the
+/// write.
 auto AccessesOf(const OpBody& body) -> AccessList;
 
-/// The buffer whose life the op ends: that of its BUFFER field. Invalid where it has none.
+/// Returns the buffer whose life the op ends: that of its BUFFER field; an invalid id if it has no such field.
 auto ReleasedBufferOf(const OpBody& body) -> BufferId;
 
 /// Calls `function` with the concrete body: `VisitBody(op.body, [&](const auto& body) { ... })`.

@@ -10,7 +10,7 @@ class OpParser {
   /// Reads from `in`, which outlives it.
   explicit OpParser(LineParser* in) : in_(*in) {}
 
-  /// The lines from here on are those of `section`.
+  /// Reads the lines from here on as those of `section`.
   auto Open(Section* section) -> void { section_ = section; }
   auto is_open() const -> bool { return section_ != nullptr; }
   /// Reads a line that begins with `first`; `}` ends the innermost repeat, or the section. False if it is rejected.

@@ -7,11 +7,11 @@
 
 namespace shardc {
 
-/// "from recipe line 12, model.ffn", "from --set model.ffn=8", "from the default of shard.units"; empty where nothing
-/// in the recipe made it.
+/// Returns "from recipe line 12, model.ffn", "from --set model.ffn=8", "from the default of shard.units"; empty if
+/// nothing in the recipe made the op.
 auto OriginText(const Plan& plan, const Origin& origin) -> std::string;
 
-/// "matmul of layer 3 in section step; from recipe line 12, model.ffn"; empty where the plan has no such op.
+/// Returns "matmul of layer 3 in section step; from recipe line 12, model.ffn"; empty if the plan has no such op.
 auto OpPlaceText(const Plan& plan, SectionKind section, int64_t index) -> std::string;
 
 }  // namespace shardc

@@ -11,7 +11,8 @@ namespace shardc {
 class OriginKey {
  public:
   constexpr OriginKey() = default;
-  /// "shard.units"; a list by itself is a key too, "shard.unit". What is no key of a recipe does not compile.
+  /// Takes "shard.units"; a list by itself is a key too, "shard.unit". A text that recipes have no key for does not
+  /// compile.
   consteval OriginKey(const char* text) : OriginKey(*Find(text)) {}
 
   static constexpr auto Find(std::string_view text) -> std::optional<OriginKey> {
@@ -26,7 +27,7 @@ class OriginKey {
   }
 
   constexpr auto empty() const -> bool { return index_ == 0; }
-  /// "" if there is no key.
+  /// Returns "" if there is no key.
   constexpr auto text() const -> std::string_view { return Names[index_]; }
   friend constexpr auto operator==(const OriginKey&, const OriginKey&) -> bool = default;
 

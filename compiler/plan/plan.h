@@ -79,7 +79,7 @@ struct OptimizerGroup {
   friend auto operator==(const OptimizerGroup&, const OptimizerGroup&) -> bool = default;
 };
 
-/// Where a parameter lies in a sub-vector, in elements. What no segment covers is padding.
+/// The interval of a parameter in a sub-vector, in elements. Elements that no segment covers are padding.
 struct Segment {
   int64_t begin = 0;
   int64_t end = 0;
@@ -107,13 +107,13 @@ struct SubVector {
   /// The owned slice in the compute type, which is what is gathered. Unset where that is the state's own type.
   ValueId compute_copy;
   ValueId gradient;
-  /// What the optimizer keeps, in the order of OptimizerRoles. Unset where this optimizer keeps no such vector.
+  /// Moments, in the order of OptimizerRoles; unset if this optimizer keeps no such vector.
   std::array<ValueId, CountOf<StateRole>() - 1> moments;
 
   friend auto operator==(const SubVector&, const SubVector&) -> bool = default;
 };
 
-/// The slice that peers read to gather the whole: in the compute type.
+/// Returns the slice that peers read to gather the whole: in the compute type.
 inline auto GatheredSlice(const SubVector& sub_vector) -> ValueId {
   return sub_vector.compute_copy.valid() ? sub_vector.compute_copy : sub_vector.shard;
 }
@@ -126,16 +126,16 @@ inline constexpr std::array StateRoles{
 /// The roles of all optimizers: all but that of the parameters.
 inline constexpr std::span OptimizerRoles = std::span(StateRoles).subspan<1>();
 
-/// Does this optimizer keep a vector of this role, whatever its settings?
+/// Returns true if this optimizer keeps a vector of this role, whatever its settings.
 auto KeepsAlways(Optimizer optimizer, StateRole role) -> bool;
-/// Does this optimizer keep a vector of this role with some settings?
+/// Returns true if this optimizer keeps a vector of this role with some settings.
 auto MayKeep(Optimizer optimizer, StateRole role) -> bool;
 
-/// The slice that has this role.
+/// Returns the slice that has this role.
 auto StateOf(SubVector& sub_vector, StateRole role) -> ValueId&;
 auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId;
 
-/// Is there a slice of this role? What an optimizer keeps exists for what is trained.
+/// Returns true if there is a slice of this role. Moments exist for what is trained.
 inline auto HasRole(const SubVector& sub_vector, StateRole role) -> bool {
   return role == StateRole::Parameter || (sub_vector.trainable && StateOf(sub_vector, role).valid());
 }
@@ -151,7 +151,7 @@ auto ForEachSlice(T& sub_vector, Function&& function) -> void {
   }
 }
 
-/// "ROLE of model.norm.weight"; of a parameter itself, its name.
+/// Returns "ROLE of model.norm.weight"; for a parameter itself, its name.
 auto StateName(std::string_view parameter, StateRole role) -> std::string;
 
 /// Parameters start at multiples of this many elements, slices too.
@@ -267,32 +267,32 @@ struct Plan {
   auto section(SectionKind kind) -> Section& { return sections[static_cast<size_t>(kind)]; }
   auto section(SectionKind kind) const -> const Section& { return sections[static_cast<size_t>(kind)]; }
   auto Established(PassKind pass) const -> bool;
-  /// The first scalar of that role; unset if no scalar has it.
+  /// Returns the first scalar of that role; an invalid id if no scalar has it.
   auto FindScalar(ScalarRole role) const -> ScalarId;
-  /// The scalar of that role. Requires: there is one.
+  /// Returns the scalar of that role. Requires: there is one.
   auto ScalarOf(ScalarRole role) const -> ScalarId;
   friend auto operator==(const Plan& a, const Plan& b) -> bool;
 };
 
-/// All arenas of a rank together.
+/// Returns the bytes of all arenas of a rank together.
 auto ReservedBytes(const Plan& plan) -> Bytes;
-/// Sequences per step, over all ranks and microbatches. Requires: data.seq is set.
+/// Returns the sequences per step, over all ranks and microbatches. Requires: data.seq is set.
 auto SamplesPerStep(const Plan& plan) -> int64_t;
-/// Targets run from 0 to this, exclusive: those of a head, or the next tokens if the id is unset.
+/// Returns the number above all targets: those of a head, or the next tokens if the id is unset.
 auto VocabOf(const Plan& plan, HeadId head) -> int64_t;
-/// The element type that it is kept in: the parameters' own, which is one for all of a sub-vector; f32 for what the
-/// optimizer keeps.
+/// Returns the element type of a vector of state: the parameters' own, which is one for all of a sub-vector; f32 for
+/// moments.
 auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) -> DType;
-/// Has each of the ranks that share each matrix the whole of its parameters?
+/// Returns true if each of the ranks that share each matrix has the whole of these parameters.
 auto IsWhole(const SubVector& sub_vector, const Mesh& mesh) -> bool;
-/// "layers.0", with ".frozen" and ".replicated" where a unit keeps such parameters apart.
+/// Returns "layers.0", with ".frozen" and ".replicated" if a unit keeps such parameters apart.
 auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string;
-/// The elements of a segment that lie in the slice of a rank, without padding, in elements of the sub-vector.
+/// Returns the elements of a segment that lie in the slice of a rank, without padding, in elements of the sub-vector.
 auto OwnedElementsOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval;
-/// The slice of a sub-vector that a rank owns.
+/// Returns the slice of a sub-vector that a rank owns.
 auto OwnedSlice(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval;
-/// The axes along which ranks hold copies of a sub-vector's slices: over them its gradient is still to be summed when
-/// that over its own axes is done.
+/// Returns the axes along which ranks hold copies of a sub-vector's slices. After its sum over the axes of the
+/// sub-vector, a gradient is summed over these.
 auto CopyAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet;
 
 /// Returns the passes that plans for a device go through, in order.

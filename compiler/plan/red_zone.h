@@ -12,9 +12,9 @@ namespace shardc {
 /// a buffer reaches to the next multiple.
 constexpr int64_t RedZoneBytes = 256;
 
-/// What each side of a buffer of this plan has.
+/// Returns the bytes of a red zone on each side of a buffer of this plan.
 inline auto RedZoneOf(const Plan& plan) -> int64_t { return plan.run.guard ? RedZoneBytes : 0; }
-/// Bytes between buffers that are alive together: each has a zone of its own.
+/// Returns the bytes between buffers that are alive together: each has a zone of its own.
 inline auto BytesBetweenBuffers(const Plan& plan) -> int64_t { return 2 * RedZoneOf(plan); }
 
 }  // namespace shardc

@@ -10,7 +10,7 @@
 namespace shardc {
 
 struct RunSamples {
-  /// Of each source.
+  /// Samples of each source.
   std::vector<int64_t> samples;
   /// Were all steps counted? Runs of more than 2^20 are estimated, from the shares of so many, evenly spread.
   bool is_exact = true;

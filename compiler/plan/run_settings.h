@@ -42,13 +42,13 @@ struct DataSource {
 
   auto is_synthetic() const -> bool { return synthetic != Synthetic::None; }
   auto has_eval_files() const -> bool { return eval_file_tokens > 0; }
-  /// Do samples come from sources by weights?
+  /// Returns true if samples come from sources by weights.
   auto is_mixture() const -> bool { return !sources.empty() && !sources.front().name.empty(); }
   friend auto operator==(const DataSource&, const DataSource&) -> bool = default;
 };
 
-/// What a term of the loss is predicted from: ids in files of their own, aligned with the tokens. A position without
-/// a target has the format's greatest number.
+/// Targets that a term of the loss is predicted from: ids in files of their own, aligned with the tokens. A position
+/// without a target has the format's greatest number.
 struct TargetHead {
   std::string name;
   int64_t vocab = 0;
@@ -79,7 +79,7 @@ struct EnumNames<SeedFormat> {
 /// The checkpoint or model that parameters begin from at a first start; none where `manifest` is empty.
 struct Seed {
   SeedFormat format = SeedFormat::Checkpoint;
-  /// Of its directory, as resolved against the recipe's folder.
+  /// The path of its directory, as resolved against the recipe's folder.
   std::string path;
   /// The run that wrote it, or the class of the model: "LlamaForCausalLM".
   std::string run_id;
@@ -90,7 +90,7 @@ struct Seed {
   std::vector<SeedTensor> tensors;
 
   auto is_set() const -> bool { return !manifest.empty(); }
-  /// Null if nothing has that name.
+  /// Returns the tensor of that name; null if there is no such tensor.
   auto Find(std::string_view name) const -> const SeedTensor*;
   friend auto operator==(const Seed&, const Seed&) -> bool = default;
 };
@@ -105,7 +105,7 @@ using Real = double;
 using Bool = bool;
 }  // namespace setting_type
 
-/// What the run needs to know besides ops; nothing here changes what an op computes, save which losses are spikes.
+/// Settings of the run beside its ops. They change nothing that an op computes, save which losses are spikes.
 struct RunSettings {
   /// Defaults of recipe keys, which the text of a plan leaves out. A test compares them with those of the recipe.
   static constexpr int64_t DefaultCheckpointKeep = 2;
@@ -113,19 +113,19 @@ struct RunSettings {
   static constexpr int64_t DefaultAttentionWorkspace = int64_t{2} << 30;
 
   std::string run_id;
-  /// Where runs/<run_id> goes; resolved against the recipe's folder.
+  /// The folder of runs/<run_id>, resolved against the recipe's folder.
   std::string run_dir;
   std::string checkpoint_dir;
   int64_t checkpoint_keep = DefaultCheckpointKeep;
   int64_t steps = 0;
-  /// Of a launch; 0: no limit.
+  /// The longest time of a launch; 0: no limit.
   double max_minutes = 0;
   int64_t tokens_per_step = 0;
   int64_t micro_batch = 0;
   int64_t accumulate = 1;
   int64_t eval_batches = 0;
   Comm comm = Comm::Shm;
-  /// Whose ops update, and whose state is kept.
+  /// The optimizer whose ops update, and whose state is kept.
   Optimizer optimizer = Optimizer::Adamw;
   /// Operations per second that the device of one rank can do, to compare with; 0: not known.
   double peak_flops = 0;

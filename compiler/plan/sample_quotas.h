@@ -29,12 +29,12 @@ namespace shardc {
 /// The counts of one step after another. Memory: that of the sources, whatever the number of steps.
 class SampleQuotas {
  public:
-  /// Those of step 0. Requires and errors: as SampleShares::Create; and errors as Next.
+  /// Makes the quotas of step 0. Requires and errors: as SampleShares::Create; and errors as Next.
   static auto Create(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<SampleQuotas>;
 
-  /// The step that the counts are of.
+  /// Returns the step that the counts are of.
   auto step() const -> int64_t { return step_; }
-  /// How many of its samples come from each source, and how many came from each before it.
+  /// Returns how many of its samples come from each source, and how many came from each before it.
   auto counts() const -> const std::vector<int64_t>& { return counts_; }
   auto taken() const -> const std::vector<int64_t>& { return taken_; }
 
@@ -73,8 +73,8 @@ struct RunWeights {
 };
 
 /// Returns the first of `num_steps` steps in which two mixtures of the same sources take other numbers of samples; -1
-/// if there is none. Requires: as SampleShares::Create. Errors: as SampleQuotas::Next. Cost: as that of both runs, up
-/// to there.
+/// if they take the same. Requires: as SampleShares::Create. Errors: as SampleQuotas::Next. Cost: as that of both runs,
+/// up to there.
 auto FirstOtherStep(const RunWeights& weights, const RunWeights& others, int64_t samples_per_step, int64_t num_steps)
     -> ErrorOr<int64_t>;
 

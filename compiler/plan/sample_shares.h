@@ -29,8 +29,8 @@ class SampleShares {
 
   auto num_sources() const -> size_t { return names_.size(); }
   auto samples_per_step() const -> int64_t { return samples_per_step_; }
-  /// From this step on shares stay as they are: 0 if no weight is over `step`, else the run's last. Steps after the run
-  /// count as its last.
+  /// Returns the step from which on shares stay as they are: 0 if no weight is over `step`, else the run's last. Steps
+  /// after the run count as its last.
   auto last_change() const -> int64_t { return last_change_; }
 
   /// Writes the units of each source at a step, which sum to samples_per_step * SampleUnit.

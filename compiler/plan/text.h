@@ -25,9 +25,9 @@ struct PrintOptions {
 
 auto PrintPlan(const Plan& plan, const PrintOptions& options = {}) -> std::string;
 
-/// One op as its line in the plan, without indentation and line end.
+/// Returns one op as its line in the plan, without indentation and line end.
 auto PrintOp(const Op& op, const PlanNames& names, bool origin = false) -> std::string;
-/// The same of one op alone: works out the names of the whole plan for it.
+/// Returns the line of one op alone. It works out the names of the whole plan for it.
 inline auto PrintOp(const Op& op, const Plan& plan, bool origin = false) -> std::string {
   return PrintOp(op, PlanNames(plan), origin);
 }
@@ -36,7 +36,7 @@ inline auto PrintOp(const Op& op, const Plan& plan, bool origin = false) -> std:
 /// of one, and a line takes eight times as many.
 constexpr size_t RecipeLineBytes = size_t{8} << 10;
 
-/// A longer text is no plan.
+/// Plans are shorter than this.
 constexpr size_t MaxPlanBytes = size_t{96} << 20;
 
 /// Reads the text form. The result names what stands in it and has bounded counts, nothing more: VerifyPlan judges it.
@@ -44,12 +44,12 @@ constexpr size_t MaxPlanBytes = size_t{96} << 20;
 /// name before.
 auto ParsePlan(std::string_view text) -> ErrorOr<Plan>;
 
-/// 32 hex digits: XXH3-128 of the text without origins and paths. Equal hashes run the same program.
+/// Returns 32 hex digits: XXH3-128 of the text without origins and paths. Equal hashes run the same program.
 auto PlanHash(const Plan& plan) -> std::string;
 
-/// The same content as JSON; field names are those of the text form.
+/// Returns the content as JSON; field names are those of the text form.
 auto PlanJson(const Plan& plan) -> std::string;
-/// schemas/plan.schema.json: what every PlanJson keeps to.
+/// Returns schemas/plan.schema.json, to which every PlanJson keeps.
 auto PlanSchema() -> std::string;
 
 }  // namespace shardc

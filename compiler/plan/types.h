@@ -56,7 +56,7 @@ inline auto NumElements(const Dims& shape) -> int64_t {
   }
   return product;
 }
-/// "[512, 128]".
+/// Returns "[512, 128]".
 auto ToText(const Dims& shape) -> std::string;
 
 /// Memory with one base address. Shared arenas can be read by the peers on the host; Gathered is one for all of them,
@@ -68,17 +68,17 @@ struct EnumNames<Arena> {
   static constexpr std::array<std::string_view, NumArenas> names{"persistent",       "transient", "shared-persistent",
                                                                  "shared-transient", "host",      "gathered"};
 };
-/// True for arenas whose contents outlive a section.
+/// Returns true for arenas whose contents outlive a section.
 constexpr auto IsPersistent(Arena arena) -> bool {
   return arena == Arena::Persistent || arena == Arena::SharedPersistent || arena == Arena::Host;
 }
 
-/// True for arenas of which each rank has one of its own that its peers read.
+/// Returns true for arenas of which each rank has one of its own that its peers read.
 constexpr auto IsReadByPeers(Arena arena) -> bool {
   return arena == Arena::SharedPersistent || arena == Arena::SharedTransient;
 }
 
-/// What memory is for; the words of explain.
+/// Uses of memory; the words of explain.
 enum class Category : uint8_t {
   Parameters,
   Moments,
@@ -108,7 +108,7 @@ struct Placement {
 };
 /// One per mesh axis.
 using Placements = std::array<Placement, NumAxes>;
-/// The axes over which a value is placed so.
+/// Returns the axes over which a value is placed so.
 inline auto AxesPlaced(const Placements& placements, Placement placement) -> AxisSet {
   AxisSet axes;
   for (size_t i = 0; i < NumAxes; ++i) {
@@ -116,7 +116,7 @@ inline auto AxesPlaced(const Placements& placements, Placement placement) -> Axi
   }
   return axes;
 }
-/// The axes over which a value is cut, along whatever dim.
+/// Returns the axes over which a value is cut, along whatever dim.
 inline auto CutAxes(const Placements& placements) -> AxisSet {
   AxisSet axes;
   for (size_t i = 0; i < NumAxes; ++i) {
@@ -132,7 +132,7 @@ inline auto SetPlacement(AxisSet axes, Placement placement, Placements& placemen
     }
   }
 }
-/// Are two values placed alike over each of `axes`?
+/// Returns true if two values are placed alike over each of `axes`.
 inline auto AreAlikeOver(AxisSet axes, const Placements& a, const Placements& b) -> bool {
   bool are_alike = true;
   for (size_t i = 0; i < NumAxes; ++i) {
@@ -140,7 +140,7 @@ inline auto AreAlikeOver(AxisSet axes, const Placements& a, const Placements& b)
   }
   return are_alike;
 }
-/// "{dp: shard(0), tp: partial(sum)}"; replicated axes are left out, so all-replicate prints "".
+/// Returns "{dp: shard(0), tp: partial(sum)}"; replicated axes are left out, so all-replicate prints "".
 auto ToText(const Placements& placements) -> std::string;
 auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements>;
 
@@ -148,14 +148,14 @@ auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements>;
 /// parameter, or of an activation. Vector: a sub-vector of a unit, whole or a slice of it.
 enum class RoleKind : uint8_t { Other, Parameter, Gradient, Vector };
 
-/// What a value is of the model.
+/// The part that a value plays in the model.
 class ValueRole {
  public:
   ValueRole() = default;
-  /// A parameter, or what a rank of tp has of it, in the type that it is computed with.
+  /// Marks a parameter, or what a rank of tp has of it, in the type that it is computed with.
   static auto Of(ParameterId id) -> ValueRole { return {RoleKind::Parameter, id.index}; }
   static auto Of(SubVectorId id) -> ValueRole { return {RoleKind::Vector, id.index}; }
-  /// With an unset id, of an activation.
+  /// Marks the gradient of a parameter; with an unset id, that of an activation.
   static auto GradientOf(ParameterId id) -> ValueRole { return {RoleKind::Gradient, id.index}; }
 
   auto kind() const -> RoleKind { return kind_; }
@@ -198,7 +198,7 @@ struct EnumNames<Stream> {
 #include "schemas/axes.def"
                                                                   "copy", "host"};
 };
-/// The stream of collectives over these axes: that of the first of them; of none, that of the first axis.
+/// Returns the stream of collectives over these axes: that of the first of them; without axes, that of the first axis.
 auto StreamOf(AxisSet axes) -> Stream;
 
 enum class Phase : uint8_t { None, Forward, Backward, Recompute };
@@ -229,7 +229,8 @@ struct EnumNames<ScalarKind> {
   static constexpr std::array<std::string_view, 4> names{"state", "schedule", "flag", "metric"};
 };
 
-/// What the run takes a scalar for. None: what ops alone use. The terms of a loss that has several: one scalar a head.
+/// The use that the run makes of a scalar. None: ops alone use it. TermLoss and TermEvalLoss, of a loss that has
+/// several terms, are one scalar per head.
 enum class ScalarRole : uint8_t {
   None,
   Step,
@@ -252,9 +253,9 @@ struct EnumNames<ScalarRole> {
       "none", "step",      "updates",   "lr",        "stop",           "nonfinite", "bad_parameter",
       "loss", "grad_norm", "eval_loss", "term_loss", "term_eval_loss", "spike",     "left_out"};
 };
-/// The kind of a scalar that has this role. Requires: it is not None.
+/// Returns the kind of a scalar that has this role. Requires: it is not None.
 auto KindOf(ScalarRole role) -> ScalarKind;
-/// Is there one scalar of this role a head, and not one in all?
+/// Returns true if each head has a scalar of this role.
 constexpr auto IsOfHead(ScalarRole role) -> bool {
   return role == ScalarRole::TermLoss || role == ScalarRole::TermEvalLoss;
 }
@@ -265,8 +266,8 @@ struct EnumNames<Split> {
   static constexpr std::array<std::string_view, 2> names{"train", "eval"};
 };
 
-/// What a vector of state is to its parameters: the parameters themselves, or what an optimizer keeps of them, which
-/// the rows of schemas/optimizers.def say.
+/// The role of a vector of state: the parameters themselves, or what an optimizer keeps of them, by the rows of
+/// schemas/optimizers.def.
 enum class StateRole : uint8_t {
   Parameter,
 #define STATE(Name, Role, role, kept, doc) Role,
@@ -297,7 +298,7 @@ struct EnumNames<PassKind> {
   };
 };
 
-/// What the ranks of a group do together in one op. Agree: small numbers that all ranks then have the same.
+/// An op that the ranks of a group do together. Agree: small numbers that all ranks then have the same.
 enum class CollectiveKind : uint8_t { None, AllGather, ReduceScatter, AllReduce, Agree };
 template <>
 struct EnumNames<CollectiveKind> {
