@@ -19,13 +19,13 @@ struct Communication {
   Bytes payload;
   GroupTraffic group;
 
-  /// What one rank sends; the mean over its group, where slices are not equal.
+  /// Returns the bytes that one rank sends; the mean over its group, if slices are not equal.
   auto wire(const Mesh& mesh) const -> Bytes { return group.all / mesh.size(axes); }
-  /// Of that, what it sends to other hosts.
+  /// Returns the bytes that it sends to other hosts.
   auto between_hosts(const Mesh& mesh) const -> Bytes { return group.between_hosts / mesh.size(axes); }
 };
 
-/// In the order of the first op of each kind; repeats counted.
+/// Returns the communication of a section in the order of the first op of each kind; repeats count.
 auto CommunicationOf(const Plan& plan, SectionKind section) -> std::vector<Communication>;
 
 }  // namespace shardc

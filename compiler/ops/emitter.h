@@ -12,7 +12,7 @@ namespace shardc {
 
 class Emitter {
  public:
-  /// Ops go to the end of `ops`, which outlives the emitter and is not a section that grows meanwhile elsewhere.
+  /// Appends ops to `ops`, which outlives the emitter and is not a section that grows meanwhile elsewhere.
   Emitter(Plan* plan, std::vector<Op>* ops, PassKind pass) : plan_(plan), ops_(ops), pass_(pass) {}
 
   auto plan() -> Plan& { return *plan_; }
@@ -21,11 +21,11 @@ class Emitter {
   auto set_origin(Origin origin) -> void { origin_ = origin; }
   auto origin() const -> Origin { return origin_; }
 
-  /// A value with a buffer of its own.
+  /// Makes a value with a buffer of its own.
   auto New(const ValueType& type, Category category, std::string name, Arena arena = Arena::Transient) -> ValueId;
-  /// A value of `type` on the bytes of `of`, and of its role: for OVER and ACC results.
+  /// Makes a value of `type` on the bytes of `of`, and of its role: for OVER and ACC results.
   auto Alias(ValueId of, const ValueType& type, std::string name) -> ValueId;
-  /// A value of `type` at a byte offset of a buffer.
+  /// Makes a value of `type` at a byte offset of a buffer.
   auto View(BufferId buffer, RankExpr offset, const ValueType& type, std::string name) -> ValueId;
 
   /// Appends an op. A buffer that it makes peers read moves from the transient arena to the shared one.

@@ -18,7 +18,7 @@ struct LossOp {
   HeadId head;
 };
 
-/// What an op turns into a loss, and the sum that it writes; nothing for other ops.
+/// Returns the logits that an op turns into a loss, and the sum that it writes; nothing for other ops.
 inline auto LossOf(const Op& op) -> std::optional<LossOp> {
   if (!FactsOf(op).is_loss) {
     return std::nullopt;
@@ -34,7 +34,7 @@ inline auto LossOf(const Op& op) -> std::optional<LossOp> {
   return loss;
 }
 
-/// For each sum that a chunk leaves, the sum of its head over all chunks.
+/// Returns, for each sum that a chunk leaves, the sum of its head over all chunks.
 inline auto LastLossSums(const std::vector<Op>& ops) -> std::unordered_map<ValueId, ValueId> {
   std::unordered_map<ValueId, ValueId> last;
   for (const Op& op : ops | std::views::reverse) {

@@ -15,16 +15,16 @@
 
 namespace shardc {
 
-/// Peers read the operand of a collective where it lies, and so it lies in an arena that they can read. IfGradients:
-/// only where it is a slice of gradients; what is small goes through memory that is no arena.
+/// The operand of a collective that peers read where it lies, in an arena that they can read. IfGradients: the operand
+/// if it is a slice of gradients; small operands go through memory that belongs to no arena.
 enum class PeerReads : uint8_t { None, Operand, IfGradients };
 
 /// Which stream an op runs on. Axes: the stream of the axes of its group, where peers read its operand, else Compute.
 enum class StreamClass : uint8_t { Compute, Axes, Host };
 
-/// What the bytes that an op writes are, for those who follow what a value is made of.
+/// Contents of the bytes that an op writes, for those who follow what a value is made of.
 enum class Meaning : uint8_t {
-  /// What the op computes of its operands.
+  /// A result that the op computes from its operands.
   Computed,
   /// The op moves no bytes: it gives another name to those of its operand.
   Renamed,
@@ -36,7 +36,7 @@ enum class Meaning : uint8_t {
   Sum,
   /// The first operand divided by the second.
   Quotient,
-  /// The same number everywhere: its `value`.
+  /// One number everywhere: the `value` of the op.
   Constant,
 };
 
@@ -53,7 +53,7 @@ enum class WorkCut : uint8_t {
   Columns,
   /// Two loops, one after the other.
   RowsThenColumns,
-  /// What the rank owns of each parameter of the op's `sub_vector`.
+  /// Elements that the rank owns of each parameter of the op's `sub_vector`.
   OwnedSegments,
   /// By the `formula` of the fact, which stands with the op.
   Formula,
@@ -61,7 +61,7 @@ enum class WorkCut : uint8_t {
 /// How many threads can have work.
 struct WorkParts {
   int64_t all = 1;
-  /// Of these, those that multiply matrices.
+  /// Threads among them that can multiply matrices.
   int64_t products = 1;
 };
 struct ThreadFact {
@@ -71,7 +71,7 @@ struct ThreadFact {
   auto(*formula)(const OpBody& body, const Plan& plan) -> WorkParts = nullptr;
 };
 
-/// What an op does to the state of a sub-vector (its `sub_vector`), or to the checkpoint that holds the state.
+/// The use that an op makes of the state of a sub-vector (its `sub_vector`), or of the checkpoint that holds the state.
 enum class StateUse : uint8_t {
   None,
   Draw,
@@ -84,18 +84,20 @@ enum class StateUse : uint8_t {
   Restore,
   RestoreScalars,
 };
-/// The op writes to the checkpoint that is being saved: such ops run in the order of the section.
+/// Returns true if the op writes to the checkpoint that is being saved: such ops run in the order of the section.
 constexpr auto WritesCheckpoint(StateUse use) -> bool {
   return use == StateUse::BeginSave || use == StateUse::Save || use == StateUse::CommitSave;
 }
 
-/// What an op does in the update: the squares of gradients, the factor that clips by their sum, the update itself.
+/// The part of the update that an op does: the squares of gradients, the factor that clips by their sum, the update
+/// itself.
 enum class UpdatePart : uint8_t { None, Squares, Clip, Apply };
 
 /// Scalars that one op names, at most.
 constexpr int MostScalarsOfOp = 6;
 
-/// What an op does with a scalar. SetByRank: each rank to a number of its own. SetByAll: all ranks to the same.
+/// The effect of an op on a scalar. SetByRank: each rank sets it to a number of its own. SetByAll: all ranks set it to
+/// the same number.
 enum class ScalarEffect : uint8_t { Read, Add, Reset, SetByRank, SetByAll };
 struct ScalarFact {
   std::string_view field;
@@ -117,7 +119,8 @@ struct VocabularyFact {
   bool by_rows = false;
   /// The field that holds the ids; empty if the op has none.
   std::string_view ids;
-  /// The ids are tokens, each an address. Targets may be -1, which says that there is none.
+  /// The ids are tokens, each an address. Without it they are targets, of which -1 stands for a position without a
+  /// target.
   bool as_tokens = false;
 
   auto is_set() const -> bool { return !matrix.empty(); }
@@ -127,8 +130,8 @@ struct VocabularyFact {
 enum class ModelKey : uint8_t { Hidden, Heads, KvHeads, HeadDim, Ffn, Seq, NormEps, RopeFrequency };
 struct ModelFact {
   ModelKey key = ModelKey::Hidden;
-  /// Of a value: the size of its dim `dim` (-1: the last) times `times`, in units of the attribute `unit` where that is
-  /// set. Else an attribute itself.
+  /// The name of a value or of an attribute. The size is that of dim `dim` of the value (-1: the last) times `times`,
+  /// in units of the attribute `unit` if that is set; without `dim` it is the attribute itself.
   std::string_view field;
   std::optional<int> dim;
   int64_t times = 1;
@@ -147,7 +150,7 @@ struct DimFact {
   /// Letters on which a result does not depend, though the operands have them: another operand has what all ranks
   /// made of them.
   std::string_view ignores;
-  /// Where `*` stands in the letters; their number, where none does.
+  /// The index of `*` in the letters; their number if they have no `*`.
   size_t star = std::min(letters.find('*'), letters.size());
 };
 
@@ -205,9 +208,9 @@ struct LaunchFact {
 };
 
 struct OpFacts {
-  /// Where the op may stand.
+  /// Sections that may have the op.
   SectionSet sections = {SectionKind::Step, SectionKind::Eval};
-  /// Where it may write bytes that outlive a section: state, constants, samples.
+  /// Sections in which it may write bytes that outlive a section: state, constants, samples.
   SectionSet lasting = {};
   /// The first value that the op reads is what each rank brings, the first that it writes is what each gets; `axes` is
   /// the group.
@@ -230,9 +233,9 @@ struct OpFacts {
   bool loads_samples = false;
   /// Ends a forward: turns `logits` into a term of the loss.
   bool is_loss = false;
-  /// What it writes in f64 is a sum over samples.
+  /// Its results in f64 are sums over samples.
   bool sums_samples = false;
-  /// What it keeps up to date is as sound where a predicate leaves the op out.
+  /// The state that it updates stays sound if a predicate leaves the op out.
   bool may_be_left_out = false;
   VocabularyFact vocabulary;
   DimRule dims;
@@ -248,7 +251,8 @@ inline auto FactsOf(const Op& op) -> const OpFacts& { return FactsOf(op.body); }
 
 // Fields by name, for who has a fact that names one.
 
-/// The value of a field that is read, written or both. Invalid where the op has no such field or it is not set.
+/// Returns the value of a field that is read, written or both; an invalid id if the op has no such field or it is not
+/// set.
 auto ValueIn(const OpBody& body, std::string_view field) -> ValueId;
 
 /// By kind: has the op an attribute of this type?
@@ -280,7 +284,7 @@ struct AttributeFinder : IgnoreFields {
   }
 };
 
-/// The attribute of this name and type; null where the op has none.
+/// Returns the attribute of this name and type; null if the op has no such attribute.
 template <class T>
 auto AttributeOf(const OpBody& body, std::string_view name) -> const T* {
   // Few ops have any of a type, and those who look for one ask all ops.
@@ -295,41 +299,41 @@ auto AttributeOf(const OpBody& body, std::string_view name) -> const T* {
 /// A collective that moves values.
 struct Collective {
   CollectiveKind kind;
-  /// What each rank brings, and what each gets.
+  /// The values that each rank brings and gets.
   ValueId from;
   ValueId to;
   AxisSet axes;
 };
-/// Nothing for an op that is none, or moves no value (Agree).
+/// Returns nothing for an op that is not a collective, or that moves no value (Agree).
 auto CollectiveOf(const Op& op) -> std::optional<Collective>;
 
-/// Does an op take part in a meeting of ranks?
+/// Returns true if an op takes part in a meeting of ranks.
 inline auto IsCollective(const Op& op) -> bool { return FactsOf(op).collective != CollectiveKind::None; }
 
-/// Do peers read the operand of the op where it lies?
+/// Returns true if peers read the operand of the op where it lies.
 auto PeersRead(const OpBody& body, const Plan& plan) -> bool;
 
-/// What an op reads and writes that moves bytes as they are, or gives them another name.
+/// Operand and result of an op that moves bytes as they are, or gives them another name.
 struct Movement {
   ValueId from;
   ValueId to;
 };
-/// Of an op that copies its operand, byte for byte.
+/// Returns the movement of an op that copies its operand, byte for byte.
 auto CopyOf(const Op& op) -> std::optional<Movement>;
-/// Of an op that names the bytes of a loop's last pass as those of its first.
+/// Returns the movement of an op that names the bytes of a loop's last pass as those of its first.
 auto CarryOf(const Op& op) -> std::optional<Movement>;
-/// Of an op that writes its operand in another type, or in the same.
+/// Returns the movement of an op that writes its operand in another type, or in the same.
 auto CastOf(const Op& op) -> std::optional<Movement>;
-/// What an op divides, and by what.
+/// Operands of a division.
 struct Quotient {
   ValueId dividend;
   ValueId divisor;
 };
 auto QuotientOf(const Op& op) -> std::optional<Quotient>;
-/// The number that an op writes everywhere; nothing where it writes another thing.
+/// Returns the number that an op writes everywhere; nothing for an op that writes anything else.
 auto ConstantOf(const Op& op) -> std::optional<double>;
 
-/// What an op that loads samples reads, and where to.
+/// Samples that an op loads, and the values that it writes them to.
 struct SampleLoad {
   Split split;
   const RankExpr* sample;
@@ -340,7 +344,7 @@ struct SampleLoad {
 };
 auto SampleLoadOf(const Op& op) -> std::optional<SampleLoad>;
 
-/// What an op does with a scalar of the plan.
+/// Use that an op makes of a scalar of the plan.
 struct ScalarUse {
   std::string_view field;
   ScalarId scalar;
@@ -348,7 +352,7 @@ struct ScalarUse {
   ScalarRole role;
 };
 using ScalarUses = InPlaceVector<ScalarUse, MostScalarsOfOp>;
-/// Those that are set.
+/// Returns the uses of the scalars that are set.
 auto ScalarsOf(const Op& op) -> ScalarUses;
 
 /// The sub-vector, the role and the value of state that an op uses.

@@ -25,7 +25,7 @@ inline auto AsMatrix(const Plan& plan, ValueId id) -> Matrix {
   return {columns == 0 ? 0 : NumElements(shape) / columns, columns};
 }
 
-/// The shape without its last dim. Requires: there is one.
+/// Returns the shape without its last dim. Requires: there is one.
 inline auto LeadingDims(const Plan& plan, ValueId id) -> Dims {
   Dims dims = ShapeOf(plan, id);
   dims.pop_back();
@@ -36,18 +36,19 @@ inline auto LeadingDims(const Plan& plan, ValueId id) -> Dims {
 /// value reads it too.
 auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost;
 
-/// True and silent if `value` has this type, else a failure of `constraint` naming both.
+/// Checks that `value` has this type. The failure names both types. Returns true if it has.
 auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType& expected, std::string_view field,
                 PlanRule constraint) -> bool;
 /// Checks that an OVER or ACC result is the same bytes as `over`, which it overwrites or adds to. Nothing is checked of
 /// an ACC result that is not added to anything.
 auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, PlanRule constraint) -> void;
 
-/// Kernels compute in f32 or bf16.
+/// Checks that an element type is one that kernels compute in: f32 or bf16.
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool;
 /// Checks the types of a norm: weight is f32 or bf16, x has the weight's type or f32.
 auto ExpectNormTypes(OpCheck& check, DType x, DType weight, PlanRule constraint) -> void;
-/// The results of a norm: `y` and `rstd` are of the first and the last type that Shape tells; eps is not negative.
+/// Checks the results of a norm: `y` and `rstd` are of the first and the last type that Shape returns; eps is not
+/// negative.
 template <class Norm>
 auto ExpectNormResults(OpCheck& check, const Plan& plan, const Norm& op, PlanRule of_y, PlanRule of_rstd,
                        PlanRule of_eps) -> void {
@@ -72,10 +73,10 @@ auto EmitNormBackward(const Norm& op, VjpContext& context) -> void {
                         .dweight_onto = dweight.onto});
 }
 
-/// The product of these sizes, twice, fits what Flops and Bytes count in: no formula of a cost overflows.
+/// Checks that twice the product of these sizes fits what Flops and Bytes count in: no formula of a cost overflows.
 auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool;
-/// Peers find their own interval of `value` at the offset that this rank has: it is one on all ranks of a group over
-/// `axes`.
+/// Checks that `value` has one offset on all ranks of a group over `axes`: peers find their own interval of it at the
+/// offset that this rank has.
 auto ExpectOneOffset(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
                      PlanRule constraint) -> bool;
 

@@ -25,14 +25,14 @@ struct ValueType {
   friend auto operator==(const ValueType&, const ValueType&) -> bool = default;
 };
 
-/// What a collective puts on the wires, once.
+/// Bytes that a collective sends, once.
 struct WireCost {
   AxisSet axes;
   DType dtype = DType::F32;
   /// Bytes of the full vector.
   Bytes payload;
-  /// What the R ranks of a group send together: R - 1 times the payload for gathers and scatters, twice that for an
-  /// all-reduce by slices. Of one rank it need not be a whole number. Source: Thakur, Rabenseifner, Gropp 2005,
+  /// Traffic of the R ranks of a group together: R - 1 times the payload for gathers and scatters, twice that for an
+  /// all-reduce by slices. The share of one rank may be a fraction. Source: Thakur, Rabenseifner, Gropp 2005,
   /// "Optimization of Collective Communication Operations in MPICH", sec. 4.
   GroupTraffic group;
 };
@@ -66,16 +66,16 @@ class OpCheck {
   std::vector<std::string> failures_;
 };
 
-/// What a VJP rule may ask for and emit. Implemented in backward.cpp.
+/// Questions that a VJP rule may ask, and ops that it may emit. Implemented in backward.cpp.
 class VjpContext {
  public:
   virtual ~VjpContext() = default;
-  /// The gradient of a value that the op wrote. Requires: NeedsGradient of one of its results held.
+  /// Returns the gradient of a value that the op wrote. Requires: NeedsGradient of one of its results held.
   virtual auto GradientOf(ValueId value) -> ValueId = 0;
-  /// Does anything upstream of this operand want its gradient? (False for tokens, tables, frozen parameters.)
+  /// Returns true if anything upstream of this operand wants its gradient; false for tokens, tables, frozen parameters.
   virtual auto NeedsGradient(ValueId value) -> bool = 0;
-  /// What a contribution to the gradient of `value` is written to: `value` and, if there are contributions already, the
-  /// value `onto` to add to.
+  /// The place of a contribution to the gradient of a value: it is written to `value` and, if there are contributions
+  /// already, added to `onto`.
   struct Target {
     ValueId value;
     ValueId onto;
@@ -83,14 +83,14 @@ class VjpContext {
   virtual auto GradientTarget(ValueId value) -> Target = 0;
   /// Says that `gradient` is the whole gradient of `value` (residual branches share one). Adds where one exists.
   virtual auto PassGradient(ValueId value, ValueId gradient) -> void = 0;
-  /// A gradient value of `like`'s type over the bytes of `over`, which the emitted op overwrites: becomes the gradient
-  /// of `like`. Requires: `like` has none yet.
+  /// Makes a gradient value of `like`'s type over the bytes of `over`, which the emitted op overwrites. It becomes the
+  /// gradient of `like`. Requires: `like` has no gradient yet.
   virtual auto GradientOver(ValueId like, ValueId over) -> ValueId = 0;
-  /// A new value for a term of a value's gradient that an op of its own adds.
+  /// Makes a new value for a term of a value's gradient that an op of its own adds.
   virtual auto NewTerm(ValueId value) -> ValueId = 0;
   /// Appends a backward op.
   virtual auto Emit(OpBody body) -> void = 0;
-  /// "logits": what messages call it.
+  /// Returns the name of a value for messages: "logits".
   virtual auto Name(ValueId value) const -> std::string = 0;
   /// Says that the forward has no backward, and why. The rule may continue; what it emits is of no use.
   virtual auto Refuse(std::string why) -> void = 0;

@@ -18,7 +18,7 @@ struct PlacementRefusal {
     None,
     /// It reads what is one rank's term of a sum as if it were the sum.
     PartialRead,
-    /// A collective sums what is no term, or gathers what is no shard.
+    /// A collective sums a value whose parts are not terms, or gathers one whose parts are not shards.
     WholeSummed,
     /// An operand is cut where each rank needs the whole, or where another operand is not.
     Cut,
@@ -29,21 +29,21 @@ struct PlacementRefusal {
   auto is_set() const -> bool { return kind != Kind::None; }
 };
 
-/// What follows over one axis.
+/// Placements of the results over one axis.
 struct DerivedPlacements {
   PlacementRefusal refusal;
-  /// Of the results, each at the number of its access. Nothing where the op does not say. Requires: no refusal.
+  /// Placements of the results, each at the number of its access; nothing if the op does not say. Requires: no refusal.
   std::array<std::optional<Placement>, AccessList::max_size()> results;
 };
 
 /// The fields of one op that say how dims map, from which the placements of its results follow over any axis.
 class PlacementRule {
  public:
-  /// The body and the plan outlive the rule. `accesses`: those of the body. Placements of operands may change between
-  /// the axes, shapes may not.
+  /// Keeps references to the body and the plan. `accesses`: those of the body. Placements of operands may change
+  /// between the axes, shapes may not.
   PlacementRule(const OpBody& body, std::span<const Access> accesses, const Plan& plan);
 
-  /// Over an axis of more than one rank.
+  /// Derives the placements over an axis of more than one rank.
   auto Over(Axis axis) const -> DerivedPlacements;
 
  private:

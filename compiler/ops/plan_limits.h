@@ -16,7 +16,7 @@ struct BrokenLimit {
   int64_t most = 0;
 };
 
-/// The first limit that the plan breaks.
+/// Returns the first limit that the plan breaks.
 auto FindBrokenLimit(const Plan& plan) -> std::optional<BrokenLimit>;
 
 }  // namespace shardc

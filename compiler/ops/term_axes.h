@@ -5,7 +5,7 @@
 
 namespace shardc {
 
-/// Ranks along these have different elements of the gradient of a sub-vector.
+/// Returns the axes along which ranks have different elements of the gradient of a sub-vector.
 inline auto SquaresAxes(const Mesh& mesh, const SubVector& sub_vector) -> AxisSet {
   return Spread(mesh, sub_vector.axes | sub_vector.cut);
 }

@@ -7,14 +7,14 @@
 
 namespace shardc {
 
-/// The op as a gather of parameters; nothing where it is none.
+/// Returns the op as a gather of parameters; nothing for any other op.
 inline auto ParameterGatherOf(const Plan& plan, const Op& op) -> std::optional<Collective> {
   const auto gather = FactsOf(op).collective == CollectiveKind::AllGather ? CollectiveOf(op) : std::nullopt;
   const bool is_one = gather && plan.buffers[plan.values[gather->to].buffer].category == Category::Gathered;
   return is_one ? gather : std::nullopt;
 }
 
-/// The op as a reduce-scatter of gradients; nothing where it is none.
+/// Returns the op as a reduce-scatter of gradients; nothing for any other op.
 inline auto GradientScatterOf(const Plan& plan, const Op& op) -> std::optional<Collective> {
   const auto scatter = FactsOf(op).collective == CollectiveKind::ReduceScatter ? CollectiveOf(op) : std::nullopt;
   const bool is_one = scatter && plan.buffers[plan.values[scatter->from].buffer].category == Category::Gradients;

@@ -20,39 +20,40 @@ struct AttentionSizes {
   int64_t kv_heads = 0;
   int64_t sequence = 0;
   int64_t head_dim = 0;
-  /// Of the plan's device.
+  /// The tiles of the plan's device.
   CpuBlocks blocks;
 
   auto heads_per_kv() const -> int64_t { return heads / kv_heads; }
-  /// An item of work is one (batch, kv head): its query heads read the same keys, and add to the same dk and dv.
+  /// Returns how many items of work there are. An item is one (batch, kv head): its query heads read the same keys, and
+  /// add to the same dk and dv.
   auto items() const -> int64_t { return batch * kv_heads; }
-  /// `threads` as in plan.run: 0 is open.
+  /// Returns the slots that the plan has scratch for. `threads` as in plan.run: 0 is open.
   auto slots(int64_t threads) const -> int64_t { return ScratchSlots(threads, items()); }
-  /// Positions of queries that meet a packed tile of keys: some tiles, less where many heads share the keys.
+  /// Returns how many positions of queries meet a packed tile of keys: some tiles, fewer if many heads share the keys.
   auto query_positions() const -> int64_t {
     return RoundUp(CeilDiv(blocks.attention_query_rows, heads_per_kv()), blocks.attention_query_tile);
   }
 
-  /// Floats from row to row. A line more than the rows need, since at powers of two they would fall into the same few
-  /// sets of the cache; an even number of elements, with a zero after an odd number.
+  /// Returns the floats from row to row. It is a line more than the rows need, since at powers of two they would fall
+  /// into the same few sets of the cache; and an even number of elements, with a zero after an odd number.
   auto tile_stride() const -> int64_t { return std::min(blocks.attention_key_tile, RoundUp(sequence, 32)) + 16; }
   auto head_stride() const -> int64_t { return RoundUp(head_dim, 32) + 16; }
   auto queries_stride() const -> int64_t { return blocks.attention_backward_query_tile + 16; }
 
   auto keys() const -> int64_t { return std::min(blocks.attention_key_tile, RoundUp(sequence, 2)); }
-  /// Keys (or values) of a tile as columns, and as rows.
+  /// Returns the floats of the keys (or values) of a tile as columns, and as rows.
   auto key_columns_floats() const -> int64_t { return RoundUp(head_dim, 2) * tile_stride(); }
   auto key_rows_floats() const -> int64_t { return keys() * head_stride(); }
 };
 
 /// Requires: q is [S, B, A*D], k is [S, B, K*D].
 auto AttentionSizesOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> AttentionSizes;
-/// The scratch of an op whose slots have `floats` each.
+/// Returns the scratch of an op whose slots have `floats` each.
 auto BytesOfSlots(const AttentionSizes& sizes, const Plan& plan, int64_t floats) -> Bytes;
-/// How many threads have work: as many as have a slot.
+/// Returns how many threads have work: as many as have a slot.
 auto PartsOf(const AttentionSizes& sizes, const Plan& plan) -> WorkParts;
 
-/// Where the parts of a forward slot begin, in floats.
+/// Begins of the parts of a forward slot, in floats.
 struct AttentionParts {
   explicit AttentionParts(const AttentionSizes& sizes) {
     const int64_t rows = sizes.heads_per_kv() * sizes.query_positions();
@@ -79,7 +80,7 @@ struct AttentionParts {
   int64_t total = 0;
 };
 
-/// The same of a backward slot.
+/// Begins of the parts of a backward slot, in floats.
 struct AttentionBackwardParts {
   explicit AttentionBackwardParts(const AttentionSizes& sizes)
       : tile(sizes.blocks.attention_backward_query_tile * sizes.tile_stride()) {

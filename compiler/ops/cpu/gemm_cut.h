@@ -16,8 +16,8 @@
 
 namespace shardc {
 
-/// Elements between packed rows of `terms`: a line more than these take, since at powers of two the rows would fall
-/// into the same few sets of the cache.
+/// Returns the elements between packed rows of `terms`: a line more than these take, since at powers of two the rows
+/// would fall into the same few sets of the cache.
 constexpr auto GemmRowStride(int64_t terms) -> int64_t { return RoundUp(terms, 32) + 32; }
 
 /// c (m x n) = op(a) op(b), with op(a) m x k and op(b) k x n.
@@ -27,10 +27,10 @@ struct GemmProblem {
   int64_t k = 0;
   bool transpose_a = false;
   bool transpose_b = false;
-  /// Of a and b.
+  /// The type of a and b.
   DType operands = DType::F32;
   DType out = DType::F32;
-  /// Of the plan's device.
+  /// The blocks of the plan's device.
   CpuBlocks blocks;
 };
 
@@ -38,8 +38,8 @@ struct GemmProblem {
 auto GemmProblemOf(const op::Matmul& op, const Plan& plan) -> GemmProblem;
 auto GemmProblemOf(const op::MatmulAdd& op, const Plan& plan) -> GemmProblem;
 
-/// The longer side of c is cut into ranges of rows or columns, by the sizes alone: a library's sums may differ in bits
-/// with the size of c. How many rows or columns a range has.
+/// Returns how many rows or columns a range has. The longer side of c is cut into ranges by the sizes alone: a
+/// library's sums may differ in bits with the size of c.
 constexpr auto GemmRangeSize(const GemmProblem& problem) -> int64_t {
   return RoundUp(std::max(problem.blocks.gemm_least_range,
                           CeilDiv(std::max(problem.m, problem.n), problem.blocks.gemm_most_ranges)),
@@ -74,7 +74,8 @@ struct GemmCut {
   auto num_row_tasks() const -> int64_t { return CeilDiv(rows, task_rows); }
   auto num_tasks() const -> int64_t { return num_row_tasks() * CeilDiv(columns, task_columns); }
 
-  /// Elements of a packed panel of block_columns columns, and floats of a slot's parts, in whole lines of cache.
+  /// Returns the elements of a packed panel of block_columns columns, and the floats of a slot's parts, in whole lines
+  /// of cache.
   auto panel_elements() const -> int64_t { return RoundUp(block_columns, 16) * RoundUp(block_terms, 2); }
   auto panels_floats() const -> int64_t { return LinesOf(CeilDiv(task_columns, block_columns) * panel_elements()); }
   auto rows_floats() const -> int64_t {
@@ -92,12 +93,12 @@ struct GemmCut {
   auto LinesOf(int64_t elements) const -> int64_t { return RoundUp(CeilDiv(elements * SizeOf(product), 4), 16); }
 };
 
-/// `threads`: how many work on it at once.
+/// Cuts a product for `threads` that work on it at once.
 auto CutGemm(const GemmProblem& problem, DType product, int64_t threads) -> GemmCut;
 
-/// Slots that the plan has scratch for; `threads` as in plan.run: 0 is open.
+/// Returns the slots that the plan has scratch for; `threads` as in plan.run: 0 is open.
 auto GemmSlots(const GemmProblem& problem, int64_t threads) -> int64_t;
-/// Floats of one slot, whatever the number of threads and the type of the block products.
+/// Returns the floats of one slot, whatever the number of threads and the type of the block products.
 auto GemmSlotFloats(const GemmProblem& problem) -> int64_t;
 
 }  // namespace shardc

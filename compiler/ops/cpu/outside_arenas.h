@@ -24,7 +24,7 @@ struct OutsideArenas {
   /// Each further thread: stack, and what the allocator keeps for it.
   static constexpr Bytes PlainThread{int64_t{48} << 10};
 
-  /// Of one host.
+  /// Ranks of one host.
   int64_t num_ranks = 1;
   /// Once, shared by the ranks: the lists of the plan.
   Bytes plan;
@@ -33,15 +33,15 @@ struct OutsideArenas {
   /// Each rank: all threads beyond the first.
   Bytes threads;
 
-  /// Once.
+  /// Returns what a host takes once.
   auto host() const -> Bytes { return Files + Libraries + plan; }
   auto rank() const -> Bytes { return Process + calls + threads; }
   auto all() const -> Bytes { return host() + rank() * num_ranks; }
 };
 
-/// On one host, whose ranks may compute with so many threads each.
+/// Returns what one host takes, whose ranks may compute with so many threads each.
 auto OutsideArenasOf(const Plan& plan, int64_t threads) -> OutsideArenas;
-/// The same; threads that the plan leaves to the machine count as one.
+/// Returns what one host takes; threads that the plan leaves to the machine count as one.
 inline auto OutsideArenasOf(const Plan& plan) -> OutsideArenas {
   return OutsideArenasOf(plan, plan.run.threads > 0 ? plan.run.threads : 1);
 }

@@ -10,7 +10,8 @@ namespace shardc {
 /// more slots than threads are memory that no one touches, fewer leave threads idle in these ops.
 constexpr int64_t OpenSlots = 4;
 
-/// `threads` as in plan.run: 0 is open. `tasks`: parts that the work can be cut in.
+/// Returns how many threads get scratch. `threads` as in plan.run: 0 is open. `tasks`: parts that the work can be cut
+/// in.
 constexpr auto ScratchSlots(int64_t threads, int64_t tasks) -> int64_t {
   return std::min(threads > 0 ? threads : OpenSlots, tasks);
 }

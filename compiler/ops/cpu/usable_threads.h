@@ -15,22 +15,22 @@ constexpr int64_t ElementsPerThread = 32768;
 /// Columns that one thread takes at least if each takes a range of every row: a few lines of cache.
 constexpr int64_t LeastColumns = 128;
 
-/// Rows of `columns` elements that one thread takes at least.
+/// Returns how many rows of `columns` elements one thread takes at least.
 constexpr auto RowsPerThread(int64_t columns) -> int64_t {
   return CeilDiv(ElementsPerThread, std::max<int64_t>(columns, 1));
 }
 
-/// The same of `half` sines each, of which one takes as long as dozens of plain operations.
+/// Returns how many rows of `half` sines one thread takes at least: a sine takes as long as dozens of plain operations.
 constexpr auto SinesPerThread(int64_t half) -> int64_t { return CeilDiv(RowsPerThread(half), 32); }
 
 struct UsableThreads {
   /// The calling one among them: 1 at least.
   int64_t all = 1;
-  /// Of these, those that multiply matrices: each has buffers and kernels of LibTorch's for it.
+  /// Threads among them that multiply matrices: each has buffers and kernels of LibTorch's for it.
   int64_t products = 1;
 };
 
-/// Of `threads` that a rank may compute with. Cost: one look at each op.
+/// Returns how many of `threads`, with which a rank may compute, have work. Cost: one look at each op.
 auto UsableThreadsOf(const Plan& plan, int64_t threads) -> UsableThreads;
 
 }  // namespace shardc
