@@ -141,7 +141,7 @@ static auto StepText(const PlanFigures& figures) -> std::string {
 static auto OptionsText(const Knob& knob) -> std::string {
   std::string text;
   for (const std::string& set : knob.sets) {
-    text += fmt::format(fmt::runtime(set.find(' ') == std::string::npos ? " --set {}" : " --set '{}'"), set);
+    text += " --set " + ShellWord(set);
   }
   return text;
 }

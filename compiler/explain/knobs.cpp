@@ -1,5 +1,5 @@
-// Each function adds the changes of one subject: recomputation, batch, loss, sharding, tensor parallelism, prefetch,
-// precision, units, attention on GPUs. What a change does to memory and time only its plan says.
+// Changes of single keys, and of keys that change together so that the batch stays. What a change does to memory and
+// time only its plan says.
 
 #include "compiler/explain/knobs.h"
 
@@ -92,11 +92,14 @@ auto AddPrefetch(Knobs& knobs) -> void {
 
 }  // namespace
 
+auto ShellWord(const std::string& set) -> std::string {
+  return set.find(' ') == std::string::npos ? set : fmt::format("'{}'", set);
+}
+
 auto SetsText(const Knob& knob) -> std::string {
   std::string text;
   for (const std::string& set : knob.sets) {
-    text +=
-        fmt::format(fmt::runtime(set.find(' ') == std::string::npos ? "{}{}" : "{}'{}'"), text.empty() ? "" : " ", set);
+    text += (text.empty() ? "" : " ") + ShellWord(set);
   }
   return text;
 }

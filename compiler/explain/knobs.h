@@ -17,6 +17,8 @@ struct Knob {
   std::string refused;
 };
 
+/// Returns what comes after a `--set` as a word of a shell: in quotes if it has a space.
+auto ShellWord(const std::string& set) -> std::string;
 /// Returns what comes after each `--set`: "mesh.dp=4 mesh.tp=2".
 auto SetsText(const Knob& knob) -> std::string;
 
