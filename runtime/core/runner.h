@@ -74,7 +74,6 @@ class RankRunner {
   auto CompareCopies() -> Status;
   /// Runs a section once for a number of completed steps, however many triggers name it.
   auto RunOnce(SectionKind section) -> Status;
-  std::array<int64_t, NumSections> runs_{};
   /// Takes the lease of the checkpoint directory, for as long as this runner lives.
   auto OwnCheckpointDirectory() -> Status;
   /// Opens the checkpoint and binds the restore section, which reads it when it runs.
@@ -161,6 +160,8 @@ class RankRunner {
   std::array<std::optional<Program>, NumSections> programs_;
   std::vector<std::pair<ScalarId, StepEvaluator>> schedules_;
   std::set<SectionKind> ran_at_step_;
+  /// Runs of each section.
+  std::array<int64_t, NumSections> runs_{};
 };
 
 /// Runs a rank as shardc-run does: trains, evaluates or only binds, as the context says.
