@@ -33,15 +33,9 @@ struct GatherGroup {
 
 }  // namespace
 
-/// A gather goes after the one that is `depth` units before it in the same half of the step and the same loop body, or
-/// after the first of these: while a unit is in use, the next `depth` are on their way. What forward kept of a unit is
-/// there before.
-static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, int64_t backward_depth) -> void {
-  if (forward_depth == 0 && backward_depth == 0) {
-    return;
-  }
-  std::vector<Op> ops = std::move(section.ops);
-  // Groups that may be reordered among each other.
+/// Returns the groups of gathers, those together that may be reordered among each other: in one half of the step and in
+/// one loop body.
+static auto GroupsOfGathers(const Plan& plan, const std::vector<Op>& ops) -> std::vector<std::vector<GatherGroup>> {
   std::vector<std::vector<GatherGroup>> runs(1);
   std::map<BufferId, size_t> kept;
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -68,7 +62,18 @@ static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, 
       run.push_back({i, i + 1, in_backward, ready});
     }
   }
+  return runs;
+}
 
+/// A gather goes after the one that is `depth` units before it in the same half of the step and the same loop body, or
+/// after the first of these: while a unit is in use, the next `depth` are on their way. What forward kept of a unit is
+/// there before.
+static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, int64_t backward_depth) -> void {
+  if (forward_depth == 0 && backward_depth == 0) {
+    return;
+  }
+  std::vector<Op> ops = std::move(section.ops);
+  const std::vector<std::vector<GatherGroup>> runs = GroupsOfGathers(plan, ops);
   std::vector<bool> moved(ops.size(), false);
   std::map<size_t, std::vector<GatherGroup>> after;
   for (const std::vector<GatherGroup>& run : runs) {
@@ -233,11 +238,11 @@ static auto HoldScratch(const Plan& plan, const Section& section, std::vector<Bu
   }
 }
 
-static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard) -> void {
-  // One from before a loop is last touched at the loop's end.
+/// Returns the first and the last op that touch each transient buffer, and appends the buffers to `order` as they
+/// begin. A buffer from before a loop is last touched at the loop's end.
+static auto LivesOf(const Plan& plan, const Section& section, std::vector<BufferId>& order) -> std::vector<BufferLife> {
   std::vector<BufferLife> uses(static_cast<size_t>(plan.buffers.size()));
   const auto at = [&](BufferId id) -> BufferLife& { return uses[static_cast<size_t>(id.index)]; };
-  std::vector<BufferId> order;
   size_t loop_begin = 0;
   bool in_loop = false;
   std::vector<BufferId> held_by_loop;
@@ -270,14 +275,20 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
       held_by_loop.clear();
     }
   }
+  return uses;
+}
 
-  const std::vector<BufferLife> touched = uses;
+static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard) -> void {
+  std::vector<BufferId> order;
+  const std::vector<BufferLife> touched = LivesOf(plan, section, order);
+  std::vector<BufferLife> uses = touched;
   const bool overlaps = FactsOf(plan.device).overlaps_streams;
   HoldInRings(plan, section, shard, uses);
   if (overlaps) {
     HoldScratch(plan, section, uses);
   }
 
+  const auto at = [&](BufferId id) -> const BufferLife& { return uses[static_cast<size_t>(id.index)]; };
   // Buffers by where they end, in the order in which they began.
   std::stable_sort(order.begin(), order.end(), [&](BufferId a, BufferId b) { return at(a).last < at(b).last; });
   std::vector<Op> ops;
