@@ -94,6 +94,30 @@ auto RankRunner::StartFirst() -> Status {
   return Success{};
 }
 
+auto RankRunner::Resume(const CheckpointInfo& newest) -> Status {
+  RETURN_IF_ERROR(OpenCheckpoint(newest.path, ReadPurpose::Resume));
+  RETURN_IF_ERROR(Fire(TriggerKind::Restart));
+  RETURN_IF_ERROR(CheckLoadedState(binder_, StateRoles, newest.path));
+  RETURN_IF_ERROR(CompareReplicas(binder_, StateRoles));
+  divergence_.ResumesFrom(newest.path, newest.before);
+  start_ = {.kind = AttemptStart::Kind::Checkpoint, .path = newest.path, .step = CompletedSteps()};
+  if (leads()) {
+    Say(fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, newest.path, CompletedSteps()));
+    if (!context_.data_digests.empty() && reader_->manifest().data.digests.empty()) {
+      Say("the checkpoint holds no digest of all bytes of the token files: a sample of them was compared\n");
+    }
+    if (const std::string note = records_.CompareVersions(); !note.empty()) {
+      Say(note + "\n");
+    }
+    if (const std::string changes = WhatChanged(reader_->manifest().recipe, plan_, CompletedSteps());
+        !changes.empty()) {
+      Say(changes + "\n");
+    }
+  }
+  writer_->set_seed(reader_->manifest().seed);
+  return Success{};
+}
+
 auto RankRunner::OwnCheckpointDirectory() -> Status {
   LeaseOptions options;
   options.note = [this](const std::string& text) { Say(fmt::format("run {}: {}\n", plan_.run.run_id, text)); };
@@ -146,26 +170,7 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     return rotary_table.error();
   }
   if (*newest) {
-    RETURN_IF_ERROR(OpenCheckpoint((*newest)->path, ReadPurpose::Resume));
-    RETURN_IF_ERROR(Fire(TriggerKind::Restart));
-    RETURN_IF_ERROR(CheckLoadedState(binder_, StateRoles, (*newest)->path));
-    RETURN_IF_ERROR(CompareReplicas(binder_, StateRoles));
-    divergence_.ResumesFrom((*newest)->path, (*newest)->before);
-    start_ = {.kind = AttemptStart::Kind::Checkpoint, .path = (*newest)->path, .step = CompletedSteps()};
-    if (leads()) {
-      Say(fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path, CompletedSteps()));
-      if (!context_.data_digests.empty() && reader_->manifest().data.digests.empty()) {
-        Say("the checkpoint holds no digest of all bytes of the token files: a sample of them was compared\n");
-      }
-      if (const std::string note = records_.CompareVersions(); !note.empty()) {
-        Say(note + "\n");
-      }
-      if (const std::string changes = WhatChanged(reader_->manifest().recipe, plan_, CompletedSteps());
-          !changes.empty()) {
-        Say(changes + "\n");
-      }
-    }
-    writer_->set_seed(reader_->manifest().seed);
+    RETURN_IF_ERROR(Resume(**newest));
   } else {
     RETURN_IF_ERROR(StartFirst());
   }

@@ -84,6 +84,8 @@ class RankRunner {
   auto SampleIds(const GenerateRequest& request) -> Status;
   /// Starts a run for the first time: from scratch, or from the plan's seed.
   auto StartFirst() -> Status;
+  /// Brings the state back from a checkpoint of this run.
+  auto Resume(const CheckpointInfo& newest) -> Status;
   /// Returns the metrics of this role, one per head.
   auto TermsOf(ScalarRole role) const -> std::vector<HeadLoss>;
   /// Returns the loss of a step or an evaluation; NaN if no position had a target, whatever the number of heads.
