@@ -141,14 +141,14 @@ inline auto Wait(Waiting::For what, std::string_view at) -> void {
   block->scheduler = std::move(block->scheduler).resume();
 }
 
-/// Shows `value` to the warp or block, and returns when all of it have shown theirs.
+/// Shows `value` to the warp, and returns when all of its threads have shown theirs.
 template <class T>
-auto Show(const T& value, Waiting::For what, std::string_view at) -> void {
+auto Show(const T& value, std::string_view at) -> void {
   static_assert(sizeof(T) <= 16 && std::is_trivially_copyable_v<T>);
   Slot& slot = block->now->slot;
   slot.turn ^= 1U;
   std::memcpy(slot.bytes[slot.turn], &value, sizeof(T));
-  Wait(what, at);
+  Wait(Waiting::For::Warp, at);
 }
 
 /// Returns the value that `thread` has shown at the operation that this thread has left.
@@ -162,24 +162,18 @@ auto ShownBy(const Thread& thread) -> T {
 template <class T>
 auto Shuffle(unsigned mask, T value, unsigned lane, std::string_view at) -> T {
   CHECK(mask == ~0U, "{} of some lanes only", at);
-  Show(value, Waiting::For::Warp, at);
+  Show(value, at);
   return lane < WarpSize ? ShownBy<T>(block->Warp(*block->now)[lane]) : value;
 }
 
 inline auto Ballot(unsigned mask, bool value, std::string_view at) -> unsigned {
   CHECK(mask == ~0U, "{} of some lanes only", at);
-  Show(value, Waiting::For::Warp, at);
+  Show(value, at);
   unsigned votes = 0;
   for (unsigned lane = 0; lane < WarpSize; ++lane) {
     votes |= static_cast<unsigned>(ShownBy<bool>(block->Warp(*block->now)[lane])) << lane;
   }
   return votes;
-}
-
-inline auto CountInBlock(bool value, std::string_view at) -> int {
-  Show(value, Waiting::For::Block, at);
-  return static_cast<int>(
-      std::ranges::count_if(block->threads, [](const Thread& thread) { return ShownBy<bool>(thread); }));
 }
 
 /// Returns the memory of a SHARED: one allocation for each declaration and block.
@@ -300,19 +294,6 @@ auto RunGrid(dim3 grid, unsigned num_threads, int64_t dynamic_bytes, const Body&
 
 // Barriers, votes and shuffles.
 #define __syncthreads() ::shardc::emulated::Wait(::shardc::emulated::Waiting::For::Block, "__syncthreads")
-inline auto __syncthreads_count(int value) -> int {
-  return shardc::emulated::CountInBlock(value != 0, "__syncthreads_count");
-}
-inline auto __syncthreads_or(int value) -> int {
-  return static_cast<int>(shardc::emulated::CountInBlock(value != 0, "__syncthreads_or") > 0);
-}
-inline auto __syncthreads_and(int value) -> int {
-  return static_cast<int>(shardc::emulated::CountInBlock(value == 0, "__syncthreads_and") == 0);
-}
-inline auto __syncwarp(unsigned mask = ~0U) -> void {
-  CHECK(mask == ~0U, "__syncwarp of some lanes only");
-  shardc::emulated::Wait(shardc::emulated::Waiting::For::Warp, "__syncwarp");
-}
 template <class T>
 auto __shfl_sync(unsigned mask, T value, int lane) -> T {
   return shardc::emulated::Shuffle(mask, value, static_cast<unsigned>(lane) % 32U, "__shfl_sync");
@@ -321,22 +302,8 @@ template <class T>
 auto __shfl_xor_sync(unsigned mask, T value, int lanes) -> T {
   return shardc::emulated::Shuffle(mask, value, threadIdx.x % 32U ^ static_cast<unsigned>(lanes), "__shfl_xor_sync");
 }
-template <class T>
-auto __shfl_down_sync(unsigned mask, T value, unsigned lanes) -> T {
-  return shardc::emulated::Shuffle(mask, value, threadIdx.x % 32U + lanes, "__shfl_down_sync");
-}
-template <class T>
-auto __shfl_up_sync(unsigned mask, T value, unsigned lanes) -> T {
-  return shardc::emulated::Shuffle(mask, value, threadIdx.x % 32U - lanes, "__shfl_up_sync");
-}
 inline auto __ballot_sync(unsigned mask, int value) -> unsigned {
   return shardc::emulated::Ballot(mask, value != 0, "__ballot_sync");
-}
-inline auto __any_sync(unsigned mask, int value) -> int {
-  return static_cast<int>(shardc::emulated::Ballot(mask, value != 0, "__any_sync") != 0);
-}
-inline auto __all_sync(unsigned mask, int value) -> int {
-  return static_cast<int>(shardc::emulated::Ballot(mask, value == 0, "__all_sync") == 0);
 }
 
 // Atomics are for integers: those of floats would make bits depend on the order of threads.
@@ -348,29 +315,9 @@ template <std::integral T>
 auto atomicMin(T* at, T value) -> T {
   return std::exchange(*at, std::min(*at, value));
 }
-template <std::integral T>
-auto atomicMax(T* at, T value) -> T {
-  return std::exchange(*at, std::max(*at, value));
-}
-inline auto __threadfence() -> void {}
 
 // Arithmetic.
 inline auto __fadd_rn(float a, float b) -> float { return a + b; }
-inline auto __fsub_rn(float a, float b) -> float { return a - b; }
-inline auto __fmul_rn(float a, float b) -> float { return a * b; }
-inline auto __fdiv_rn(float a, float b) -> float { return a / b; }
-inline auto __fsqrt_rn(float a) -> float { return std::sqrt(a); }
-inline auto __fmaf_rn(float a, float b, float c) -> float { return std::fma(a, b, c); }
 inline auto __dadd_rn(double a, double b) -> double { return a + b; }
-inline auto __dmul_rn(double a, double b) -> double { return a * b; }
-inline auto __fdividef(float a, float b) -> float { return a / b; }
-inline auto __expf(float a) -> float { return std::exp(a); }
-inline auto __logf(float a) -> float { return std::log(a); }
-inline auto rsqrtf(float a) -> float { return 1.0F / std::sqrt(a); }
-inline auto __float_as_uint(float a) -> unsigned { return std::bit_cast<unsigned>(a); }
 inline auto __uint_as_float(unsigned a) -> float { return std::bit_cast<float>(a); }
-inline auto __float_as_int(float a) -> int { return std::bit_cast<int>(a); }
-inline auto __int_as_float(int a) -> float { return std::bit_cast<float>(a); }
-inline auto __popc(unsigned a) -> int { return std::popcount(a); }
 inline auto __ffs(int a) -> int { return a == 0 ? 0 : std::countr_zero(static_cast<unsigned>(a)) + 1; }
-inline auto __clz(int a) -> int { return std::countl_zero(static_cast<unsigned>(a)); }
