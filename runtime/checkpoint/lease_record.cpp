@@ -6,8 +6,8 @@
 #include <array>
 
 #include "compiler/base/check.h"
+#include "compiler/base/host_and_time.h"
 #include "compiler/base/json_reader.h"
-#include "compiler/base/where_and_when.h"
 #include "compiler/checkpoint/manifest.h"
 
 namespace shardc {

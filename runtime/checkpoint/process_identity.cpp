@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/base/host_and_time.h"
 #include "compiler/base/process_stat.h"
-#include "compiler/base/where_and_when.h"
 
 namespace shardc {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/base/host_and_time.h"
 #include "compiler/base/stopwatch.h"
-#include "compiler/base/where_and_when.h"
 #include "runtime/core/compare_traffic.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/core/run_report.h"

@@ -11,9 +11,9 @@
 #include <map>
 
 #include "compiler/base/child_output.h"
+#include "compiler/base/host_and_time.h"
 #include "compiler/base/processor.h"
 #include "compiler/base/version.h"
-#include "compiler/base/where_and_when.h"
 #include "runtime/comm/nccl/nccl_api.h"
 #include "runtime/device/family.h"
 #include "runtime/device/gpu_links.h"

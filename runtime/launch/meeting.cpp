@@ -5,8 +5,8 @@
 #include <string_view>
 #include <thread>
 
+#include "compiler/base/host_and_time.h"
 #include "compiler/base/stopwatch.h"
-#include "compiler/base/where_and_when.h"
 #include "runtime/launch/facts_differ.h"
 #include "runtime/launch/open_store.h"
 #include "runtime/launch/refuse.h"

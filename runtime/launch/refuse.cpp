@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "compiler/base/where_and_when.h"
+#include "compiler/base/host_and_time.h"
 #include "runtime/launch/open_store.h"
 
 namespace shardc {

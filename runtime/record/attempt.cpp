@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/files.h"
+#include "compiler/base/host_and_time.h"
 #include "compiler/base/version.h"
-#include "compiler/base/where_and_when.h"
 #include "compiler/plan/attempts.h"
 #include "compiler/plan/text.h"
 

@@ -1,4 +1,4 @@
-#include "compiler/base/where_and_when.h"
+#include "compiler/base/host_and_time.h"
 
 #include <unistd.h>
 
