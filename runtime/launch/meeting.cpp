@@ -7,7 +7,7 @@
 
 #include "compiler/base/host_and_time.h"
 #include "compiler/base/stopwatch.h"
-#include "runtime/launch/facts_differ.h"
+#include "runtime/launch/compare_facts.h"
 #include "runtime/launch/open_store.h"
 #include "runtime/launch/refuse.h"
 #include "runtime/launch/waiting_text.h"

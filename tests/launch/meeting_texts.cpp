@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/launch/facts_differ.h"
+#include "runtime/launch/compare_facts.h"
 #include "runtime/launch/waiting_text.h"
 
 namespace shardc {

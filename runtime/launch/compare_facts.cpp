@@ -1,4 +1,4 @@
-#include "runtime/launch/facts_differ.h"
+#include "runtime/launch/compare_facts.h"
 
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// Whether the processes of a launch were started with the same: recipe, options, versions, token files.
+// Compares what the processes of a launch were started with: recipe, options, versions, token files.
 #pragma once
 
 #include <vector>
