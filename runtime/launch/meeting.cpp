@@ -9,7 +9,7 @@
 #include "compiler/base/stopwatch.h"
 #include "runtime/launch/compare_facts.h"
 #include "runtime/launch/open_store.h"
-#include "runtime/launch/refuse.h"
+#include "runtime/launch/tell_launch.h"
 #include "runtime/launch/waiting_text.h"
 #include "runtime/metrics/run_log.h"
 #include "runtime/net/error_text.h"

@@ -1,4 +1,4 @@
-#include "runtime/launch/refuse.h"
+#include "runtime/launch/tell_launch.h"
 
 #include <chrono>
 #include <thread>
