@@ -88,7 +88,7 @@ class ListPacker {
 class TakenRanges {
  public:
   auto empty() const -> bool { return ranges_.empty(); }
-  /// The lowest aligned offset from `offset` on where `bytes` meet none of them.
+  /// Returns the lowest aligned offset from `offset` on where `bytes` meet none of the ranges.
   auto FirstFit(int64_t offset, int64_t bytes) const -> int64_t {
     for (auto next = After(offset); next != ranges_.end() && next->begin < offset + bytes; ++next) {
       offset = next->end;
@@ -111,7 +111,7 @@ class TakenRanges {
   }
 
  private:
-  /// The first that ends after `offset`.
+  /// Returns the first range that ends after `offset`.
   auto After(int64_t offset) const -> std::vector<Interval>::const_iterator {
     return std::partition_point(ranges_.begin(), ranges_.end(),
                                 [&](const Interval& range) { return range.end <= offset; });
@@ -119,7 +119,7 @@ class TakenRanges {
   std::vector<Interval> ranges_;
 };
 
-/// The same as ListPacker, by a tree over the ops of the section: a life is the sum of a few of its nodes, so that a
+/// Places as ListPacker does, by a tree over the ops of the section: a life is the sum of a few of its nodes, so that a
 /// buffer is compared with what its nodes have taken together, and not with each that was placed.
 class TreePacker {
  public:
@@ -147,10 +147,10 @@ class TreePacker {
  private:
   /// A node stands for the ops [begin, end).
   struct Node {
-    /// Of buffers that live through all of these ops, and not through all of the parent's. For one op the same as
+    /// Ranges of buffers that live through all of these ops, and not through all of the parent's. For one op they are
     /// `any`, and left out.
     TakenRanges through;
-    /// Of buffers that live at any of them.
+    /// Ranges of buffers that live at any of these ops.
     TakenRanges any;
   };
   static auto Covers(const Lifetime& lifetime, size_t begin, size_t end) -> bool {
@@ -239,7 +239,7 @@ struct Peak {
   size_t at = 0;
 };
 
-/// The most bytes alive at once, which no placement undercuts, and the op at which they are.
+/// Returns the most bytes alive at once, which no placement undercuts, and the op at which they are.
 auto PeakOf(const std::vector<Lifetime>& lifetimes) -> Peak {
   std::map<size_t, int64_t> changes;
   for (const Lifetime& lifetime : lifetimes) {

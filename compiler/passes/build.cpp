@@ -43,22 +43,22 @@ class PlanBuilder {
   auto EmitterFor(SectionKind section) -> Emitter {
     return Emitter(&plan_, &plan_.section(section).ops, PassKind::Build);
   }
-  /// One rank's tokens of a microbatch, or targets.
+  /// Returns the type of one rank's tokens, or targets, of a microbatch.
   auto TokenType() const -> ValueType { return {DType::I32, {sizes_.seq, batch_.micro}}; }
-  /// Number of the first sample of a rank and repeat, with `per_step` samples per step.
+  /// Returns the number of the first sample of a rank and repeat, with `per_step` samples per step.
   auto SampleExpr(int64_t per_step) const -> RankExpr;
   auto Forward(Emitter& emitter, ValueId tokens) -> ModelOutput;
-  /// Views of each term's targets of a step, at `offset` of their host memory.
+  /// Makes views of each term's targets of a step, at `offset` of their host memory.
   auto TargetViews(Emitter& emitter, const RankExpr& offset) -> std::vector<ValueId>;
   auto LoadSamples(Emitter& emitter, ValueId tokens, const std::vector<ValueId>& targets, Split split,
                    const RankExpr& sample) -> void;
-  /// Logits and loss sum of each term over all chunks of the sequence, added onto `sums` where these are valid; the
-  /// last sums.
+  /// Emits logits and loss sum of each term over all chunks of the sequence, added onto `sums` if these are valid;
+  /// returns the last sums.
   auto Loss(Emitter& emitter, const ModelOutput& output, const std::vector<ValueId>& targets, std::vector<ValueId> sums,
             std::string_view name) -> std::vector<ValueId>;
-  /// What the sum of a term is divided by to be its share of the loss.
+  /// Returns what the sum of a term is divided by to be its share of the loss.
   auto Divisor(Emitter& emitter, const LossTerm& term, ValueId count) -> ValueId;
-  /// The loss that is trained on, and the mean of each term by itself where there are several.
+  /// Emits the loss that is trained on, and the mean of each term by itself if there are several.
   auto ReadMeans(Emitter& emitter, const std::vector<ValueId>& sums, const std::vector<ValueId>& counts,
                  const std::vector<ValueId>& divisors, ScalarRole metric) -> void;
   auto ReadMean(Emitter& emitter, ValueId sum, ValueId count, ScalarId metric) -> void;
@@ -180,7 +180,7 @@ auto PlanBuilder::LoadSamples(Emitter& emitter, ValueId tokens, const std::vecto
   emitter.set_origin(origin);
 }
 
-/// Is the residual stream f32 whatever units compute in?
+/// Returns true if the residual stream is f32 whatever units compute in.
 static auto IsWide(ResidualPrecision residual) -> bool {
   switch (residual) {
     case ResidualPrecision::Compute: return false;

@@ -39,7 +39,7 @@ auto ComputeType(const Recipe& recipe) -> DType { return TypeOf(*recipe.precisio
 
 namespace {
 
-/// For each parameter that lies outside the blocks: is it read before them, after, or both?
+/// Returns where each parameter outside the blocks is read: before them, after, or both.
 auto SidesOf(const Recipe& recipe) -> std::vector<Side> {
   std::vector<Side> sides;
   for (const ParameterSpec& spec : ParametersOf(ModelFamilyOf(*recipe.model.family), ResolveModel(recipe))) {
@@ -76,12 +76,12 @@ class UnitChooser {
   auto Group() -> void;
   auto Reshard() -> void;
   auto ChooseTypes() -> void;
-  /// For each unit the rule that names it, or NoRule.
+  /// Returns, for each unit, the rule that names it, or NoRule.
   template <class Rule>
   auto MatchUnits(const std::vector<Rule>& rules) const -> std::vector<size_t>;
   auto PresetNameOf(ParameterId id) -> std::string;
   auto PartOf(const Parameter& parameter) -> std::string;
-  /// By `shard.reshard_after_forward`, before overrides.
+  /// Returns what `shard.reshard_after_forward` says, before overrides.
   auto Reshards(const UnitChoice& unit) const -> bool;
   auto LastBlockOf(const UnitChoice& unit) const -> int64_t;
   auto SideOf(ParameterId id) const -> Side { return sides_[static_cast<size_t>(id.index)]; }
@@ -98,7 +98,7 @@ class UnitChooser {
   std::vector<size_t> tables_;
   /// Is a parameter outside the blocks and the tables read on both sides of the blocks?
   bool any_both_ = false;
-  /// Of UnitPreset::Kind::Size: the unit that is being filled.
+  /// The unit that is being filled; for UnitPreset::Kind::Size.
   int64_t part_ = -1;
   Bytes part_bytes_;
   std::vector<UnitChoice> units_;
@@ -125,7 +125,7 @@ auto UnitChooser::MatchTables() -> void {
   }
 }
 
-/// A parameter that does not fit begins the next unit.
+/// Returns the name of the unit that the parameter goes to. A parameter that does not fit begins the next unit.
 auto UnitChooser::PartOf(const Parameter& parameter) -> std::string {
   const Bytes bytes{NumElements(LocalShape(parameter, plan_.mesh)) * SizeOf(ComputeType(recipe_))};
   if (part_ < 0 || part_bytes_ + bytes > preset_.most) {
@@ -181,8 +181,8 @@ auto UnitChooser::LastBlockOf(const UnitChoice& unit) const -> int64_t {
   return last;
 }
 
-/// A predicate decides for blocks; units outside keep what they gathered, as backward wants it at once. A plain bool
-/// decides for all.
+/// Returns true if the unit is freed between forward and backward. A predicate decides for blocks; units outside keep
+/// what they gathered, as backward wants it at once. A plain bool decides for all.
 auto UnitChooser::Reshards(const UnitChoice& unit) const -> bool {
   const std::string& text = shard_.reshard_after_forward->text;
   const ParameterId first = unit.parameters.front();

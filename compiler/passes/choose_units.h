@@ -23,7 +23,7 @@ struct UnitChoice {
   std::vector<ParameterId> parameters;
 };
 
-/// The units in the order of their first use; each parameter lies in one of them.
+/// Returns the units in the order of their first use; each parameter belongs to one of them.
 ///   1. what a table [[shard.unit]] matches forms a unit of its own; the rest follow the preset of `shard.units`:
 ///      block       each block; the parameters outside the blocks before them, and after, by where they are read;
 ///                  or all of these as one unit, if one is read on both sides (a tied embedding)

@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// Which parameters `optimizer.frozen` matches.
+/// Returns which parameters `optimizer.frozen` matches.
 static auto MatchFrozen(const OptimizerSection& optimizer, const std::vector<std::string_view>& names,
                         Diagnostics& diags) -> std::vector<bool> {
   std::vector<NamePattern> patterns;

@@ -10,7 +10,7 @@ namespace shardc {
 auto MakeSlice(SubVectorId id, DType dtype, Emitter& emitter, Category category, std::string_view suffix, Arena arena)
     -> ValueId;
 
-/// Of the gradient, before it is summed over those that own the same.
+/// Makes the slice of the gradient, before its sum over ranks that own copies of it.
 auto GradientSlice(SubVectorId id, Emitter& emitter) -> ValueId;
 
 /// Sums whole gradients over the ranks that each own a slice of them, to whom they go as `terms`; the slice.

@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-/// The compute type's copy follows the parameters.
+/// Emits the compute type's copy after the parameters.
 static auto MakeCopy(const SubVector& sub_vector, Emitter& emitter) -> void {
   if (sub_vector.compute_copy.valid()) {
     emitter.Emit(op::Cast{.x = sub_vector.shard, .y = sub_vector.compute_copy});
@@ -24,7 +24,7 @@ static auto RolesOf(const SubVector& sub_vector) -> std::vector<StateRole> {
   return roles;
 }
 
-/// Slices are cleared, so that padding holds zeros, and then each parameter's own part is drawn, or loaded.
+/// Clears slices, so that padding holds zeros, and then draws or loads each parameter's own part.
 static auto MakeInit(Plan& plan) -> void {
   Emitter emitter(&plan, &plan.section(SectionKind::Init).ops, PassKind::Lifecycle);
   for (const SubVectorId id : plan.sub_vectors.ids()) {
@@ -57,7 +57,8 @@ static auto MakeRestore(Plan& plan, const Origin& origin) -> void {
   emitter.Emit(op::RestoreScalars{});
 }
 
-/// All of the state is looked at before anything is written: what is not finite is no state to come back to.
+/// Emits the save. All of the state is looked at before anything is written: no run can come back to a state that is
+/// not finite.
 static auto MakeSave(Plan& plan, const Origin& origin) -> void {
   Emitter emitter(&plan, &plan.section(SectionKind::Save).ops, PassKind::Lifecycle);
   emitter.set_origin(origin);

@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// "units: embed, layers.0, 30 more".
+/// Returns "units: embed, layers.0, 30 more".
 template <class Name>
 static auto Listed(const std::vector<Name>& names, std::string_view noun, size_t most) -> std::string {
   std::vector<std::string> listed(names.begin(),

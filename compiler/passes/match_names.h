@@ -21,22 +21,22 @@ constexpr size_t NoRule = static_cast<size_t>(-1);
 
 /// How to speak of one kind of rules.
 struct MatchMessages {
-  /// Of two rules for one name: takes the name and both globs.
+  /// The fault of two rules for one name: takes the name and both globs.
   DiagnosticKind duplicate;
-  /// Of a glob for no name: takes the glob.
+  /// The fault of a glob for no name: takes the glob.
   DiagnosticKind unused;
-  /// What has the names: "parameter".
+  /// The noun for what has the names: "parameter".
   std::string_view noun;
   /// Are there few enough to list them, where none is spelled nearly like an unused glob?
   bool lists_names = false;
 };
 
-/// The rule that applies to each name, or NoRule. An exact name beats patterns; two rules of equal rank that both match
-/// a name are `duplicate`, a glob that matches no name is `unused`.
+/// Returns the rule that applies to each name, or NoRule. An exact name beats patterns; two rules of equal rank that
+/// both match a name are `duplicate`, a glob that matches no name is `unused`.
 auto MatchNames(const std::vector<NamePattern>& patterns, const std::vector<std::string_view>& names,
                 const MatchMessages& messages, Diagnostics& diags) -> std::vector<size_t>;
 
-/// The patterns of rules that have one glob each, `match`.
+/// Returns the patterns of rules that have one glob each, `match`.
 template <class Rule>
 auto PatternsOf(const std::vector<Rule>& rules) -> std::vector<NamePattern> {
   std::vector<NamePattern> patterns;

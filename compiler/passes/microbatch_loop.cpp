@@ -18,7 +18,7 @@ auto IsMicrobatch(const Op& op) -> bool { return op.phase != Phase::None; }
 /// Makes the first contributions to gradients add to what the microbatch before left there.
 class GradientCarrier : public IgnoreFields {
  public:
-  /// `vectors`: the buffers that hold gradients.
+  /// Takes in `vectors` the buffers that hold gradients.
   GradientCarrier(Emitter* names, const std::unordered_set<BufferId>* vectors) : names_(*names), vectors_(*vectors) {}
 
   auto Add(Op& op) -> void {
@@ -52,7 +52,7 @@ class GradientCarrier : public IgnoreFields {
 
   Emitter& names_;
   const std::unordered_set<BufferId>& vectors_;
-  /// Of the contributions to each gradient, by buffer and offset, in a microbatch.
+  /// First and last contribution to each gradient in a microbatch, by buffer and offset.
   std::map<std::pair<BufferId, int64_t>, Ends> ends_;
 };
 

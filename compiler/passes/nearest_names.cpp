@@ -25,7 +25,7 @@ static auto IsNumber(std::string_view part) -> bool {
   return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// `model.layers.*.mlp.up_proj.weight`.
+/// Returns `model.layers.*.mlp.up_proj.weight`.
 static auto Folded(std::string_view name) -> std::string {
   std::string folded;
   for (const std::string_view part : PartsOf(name)) {
@@ -59,7 +59,7 @@ static auto CommonSubsequence(std::string_view a, std::string_view b) -> size_t 
   return row.back();
 }
 
-/// 1 for equal parts, 0 for parts without a common letter.
+/// Returns 1 for equal parts, 0 for parts without a common letter.
 static auto Likeness(std::string_view a, std::string_view b) -> double {
   return 2.0 * static_cast<double>(CommonSubsequence(a, b)) /
          static_cast<double>(std::max<size_t>(1, a.size() + b.size()));

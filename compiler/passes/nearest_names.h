@@ -7,11 +7,12 @@
 
 namespace shardc {
 
-/// The names in their order, those of all blocks as one with `*` for the number.
+/// Returns the names in their order, those of all blocks as one with `*` for the number.
 auto FoldedNames(const std::vector<std::string_view>& names) -> std::vector<std::string>;
 
-/// Up to `most` of the names, those of all blocks as one with `*` for the number, the likeliest first; none if nothing
-/// is alike. Parts between dots are compared, and those that torchtitan and llama call otherwise under our name.
+/// Returns up to `most` of the names, those of all blocks as one with `*` for the number, the likeliest first; an empty
+/// list if nothing is alike. Parts between dots are compared, and those that torchtitan and llama call otherwise under
+/// our name.
 auto NearestNames(std::string_view pattern, const std::vector<std::string_view>& names, size_t most)
     -> std::vector<std::string>;
 

@@ -15,10 +15,10 @@ namespace shardc {
       ->OpBody;
 #include "schemas/optimizers.def"
 
-/// The op of the plan's optimizer.
+/// Returns the op of the plan's optimizer.
 auto UpdateOp(const OptimizerSection& optimizer, const Plan& plan, SubVectorId sub_vector, ValueId factor) -> OpBody;
 
-/// What the plan's optimizer keeps of what is trained, with the settings of the recipe.
+/// Returns what the plan's optimizer keeps of trained parameters, with the settings of the recipe.
 auto KeptRoles(const OptimizerSection& optimizer, const Plan& plan) -> std::vector<StateRole>;
 
 }  // namespace shardc

@@ -23,16 +23,16 @@ struct PassContext {
 #define PASS(Name, stem, doc) auto Name(Plan plan, PassContext& context)->ErrorOr<Plan>;
 #include "schemas/passes.def"
 
-/// The Error of a pass that has emitted diagnostics.
+/// Returns the Error of a pass that has emitted diagnostics.
 inline auto Rejected() -> Error { return Error{ExitCode::RecipeRejected, ""}; }
 
-/// The recipe line of a key, as the origin of an op: `OriginOf(recipe.shard.units, "shard.units")`.
+/// Returns the recipe line of a key, as the origin of an op: `OriginOf(recipe.shard.units, "shard.units")`.
 template <class Leaf>
 auto OriginOf(const Leaf& leaf, OriginKey key) -> Origin {
   return Origin{leaf.at.source == 0 ? leaf.at.line : 0, key};
 }
 
-/// The element type that units compute in where no override says otherwise. Requires: a checked recipe.
+/// Returns the element type that units compute in unless an override says otherwise. Requires: a checked recipe.
 auto ComputeType(const Recipe& recipe) -> DType;
 
 /// Belongs to the second half of a step: backward, or computed again for it.

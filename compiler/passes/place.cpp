@@ -48,7 +48,7 @@ class Placer {
     section.ops = std::move(ops);
   }
 
-  /// Why an op cannot be computed of a rank's samples; empty where each can.
+  /// Returns why an op cannot be computed of a rank's samples; empty if each can.
   auto refusal() const -> const std::string& { return refusal_; }
 
  private:
@@ -90,7 +90,7 @@ class Placer {
     }
   }
 
-  /// A view under a name that no op wrote lies as what it is a view of.
+  /// Places a view under a name that no op wrote as what it is a view of.
   auto PlaceView(Value& value) -> void {
     const auto placed = placements_.find(value.buffer);
     if (placed == placements_.end()) {
@@ -104,13 +104,13 @@ class Placer {
     }
   }
 
-  /// Is this result a sum over samples?
+  /// Returns true if this result is a sum over samples.
   auto IsSum(const OpBody& body, const Access& access) const -> bool {
     return FactsOf(body).sums_samples && access.kind != AccessKind::Read &&
            plan_.values[access.value].dtype == DType::F64;
   }
 
-  /// The axes whose ranks have different terms of it.
+  /// Returns the axes whose ranks have different terms of it.
   auto SumAxes(const OpBody& body) const -> AxisSet {
     const auto* of_vocabulary = AttributeOf<AxisSet>(body, "vocab_axes");
     return of_vocabulary == nullptr ? axes_ : axes_ | *of_vocabulary;
@@ -152,7 +152,7 @@ class Placer {
     pending_ = std::move(open);
   }
 
-  /// The key that makes such a sum necessary: the first of several.
+  /// Returns the key that makes such a sum necessary: the first of several.
   auto OriginOfAxis(AxisSet axes) const -> Origin {
     return axes.Has(Axis::Dp)          ? OriginOf(recipe_.mesh.dp, "mesh.dp")
            : axes.Has(Axis::Replicate) ? OriginOf(recipe_.mesh.replicate, "mesh.replicate")
@@ -170,7 +170,7 @@ class Placer {
   AxisSet axes_;
   std::string refusal_;
   LoopTracker loops_;
-  /// Of what was last written on each buffer of samples.
+  /// Placements of what was last written on each buffer of samples.
   std::unordered_map<BufferId, Placements> placements_;
   /// Sums that later ops add to, one name a buffer.
   std::vector<Sum> pending_;

@@ -26,7 +26,7 @@ static auto ResolveComm(const Recipe& recipe) -> Comm {
   return !is_gpu ? Comm::Gloo : *recipe.mesh.hosts <= MostExchangingGpus ? Comm::Nccl : Comm::NcclRing;
 }
 
-/// 0: not known.
+/// Returns the operations per second that a rank can do; 0 if they are not known.
 static auto PeakFlopsOf(const Recipe& recipe) -> double {
   if (recipe.run.peak_flops.is_set) {
     return *recipe.run.peak_flops;
@@ -39,12 +39,12 @@ static auto SizeText(const T& size, const T&) -> std::string {
   return fmt::format("{}", size);
 }
 
-/// Nothing for the default.
+/// Returns an empty text for the default.
 static auto SizeText(const Formula& formula, const Formula& default_) -> std::string {
   return formula.text == default_.text ? "" : formula.text;
 }
 
-/// The sizes and settings that models of the family have.
+/// Returns the sizes and settings that models of the family have.
 static auto ModelOf(const ModelSizes& sizes) -> std::map<std::string, std::string> {
   const auto family = FromText<Family>(sizes.family);
   CHECK(family, "family {}", sizes.family);

@@ -8,10 +8,10 @@
 
 namespace shardc {
 
-/// Where runs/<run_id> goes.
+/// Returns the folder of runs/<run_id>.
 auto RunDirOf(const Recipe& recipe) -> std::string;
 
-/// Paths are resolved against the recipe's folder. Requires: the recipe was checked.
+/// Writes the header of a plan. Paths are resolved against the recipe's folder. Requires: the recipe was checked.
 auto WriteHeader(Plan& plan, const Recipe& recipe) -> void;
 
 }  // namespace shardc

@@ -24,7 +24,7 @@ namespace shardc {
 
 namespace {
 
-/// Where to look in the list of ops, so that a block costs what it has, and not what the model has.
+/// Indices into the list of ops, so that a block costs what it has, and not what the model has.
 struct OpIndex {
   explicit OpIndex(const std::vector<Op>& ops) {
     for (size_t i = 0; i < ops.size(); ++i) {
@@ -49,7 +49,7 @@ class BlockRecomputer {
                   Origin origin)
       : plan_(*plan), ops_(*ops), index_(*index), layer_(layer), saved_(std::move(saved)), origin_(std::move(origin)) {}
 
-  /// The ops of the block to emit again; backward ops are redirected to what they write.
+  /// Returns the ops of the block to emit again; backward ops are redirected to what they write.
   auto Run() -> std::vector<Op> {
     FindProduced();
     KeepSaved();
@@ -82,7 +82,7 @@ class BlockRecomputer {
     return std::any_of(accesses.begin(), accesses.end(),
                        [&](const Access& access) { return access.value == id && access.kind != AccessKind::Write; });
   }
-  /// Backward ops that read, or write over, what is computed again.
+  /// Returns the backward ops that read, or write over, what is computed again.
   auto BackwardReaders() const -> std::set<size_t> {
     std::set<size_t> readers;
     for (const auto& [original, copy] : value_copies_) {

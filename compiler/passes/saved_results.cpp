@@ -7,13 +7,13 @@
 
 namespace shardc {
 
-/// "q_proj" of a product with the parameter that the family calls so.
+/// Returns "q_proj" for a product with the parameter that the family calls so.
 static auto ProjectionOf(ValueId matrix, const Plan& plan, const ParameterSpecs& specs) -> std::string_view {
   const ParameterId parameter = plan.values[matrix].role.parameter();
   return parameter.valid() ? specs[static_cast<size_t>(parameter.index)].projection : std::string_view{};
 }
 
-/// Does the policy keep some results, of products and attention?
+/// Returns true if the policy keeps some results, of products and attention.
 static auto KeepsResults(RecomputePolicy policy) -> bool {
   switch (policy) {
     case RecomputePolicy::None:

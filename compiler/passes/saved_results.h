@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-/// Results of the forward ops of a block, in their order. None for "full".
+/// Returns the results of forward ops that a block keeps, in their order. The list is empty for "full".
 ///   "selective": what `save` names; a projection is known by the parameter that it reads. Where its sums are partial
 ///     over tp, what is kept is what they are made to.
 ///   "torchtitan-sac": attention, the first, third, ... matrix product of the block, and what reduce-scatters give.

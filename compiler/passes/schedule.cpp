@@ -65,9 +65,9 @@ static auto GroupsOfGathers(const Plan& plan, const std::vector<Op>& ops) -> std
   return runs;
 }
 
-/// A gather goes after the one that is `depth` units before it in the same half of the step and the same loop body, or
-/// after the first of these: while a unit is in use, the next `depth` are on their way. What forward kept of a unit is
-/// there before.
+/// Moves each gather to after the one that is `depth` units before it in the same half of the step and the same loop
+/// body, or after the first of these: while a unit is in use, the next `depth` are on their way. A gather stays after
+/// the copy that keeps what it gathers.
 static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, int64_t backward_depth) -> void {
   if (forward_depth == 0 && backward_depth == 0) {
     return;
@@ -98,7 +98,7 @@ static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, 
   }
 }
 
-/// The name of the first value that an op writes.
+/// Returns the name of the first value that an op writes.
 static auto ResultName(const Op& op, const Plan& plan) -> std::string {
   for (const Access& access : AccessesOf(op.body)) {
     if (access.kind != AccessKind::Read) {
@@ -146,7 +146,8 @@ static auto StreamOf(const OpBody& body, const Plan& plan) -> Stream {
   return Stream::Compute;
 }
 
-/// The ends of a loop run on the stream of its ops where that is one: nothing has to meet there then.
+/// Puts each op on its stream. The ends of a loop run on the stream of its ops if that is one stream: nothing has to
+/// meet there then.
 static auto PickStreams(const Plan& plan, Section& section) -> void {
   size_t loop_begin = 0;
   for (size_t i = 0; i < section.ops.size(); ++i) {
@@ -176,7 +177,7 @@ struct BufferLife {
 
 }  // namespace
 
-/// Buffers of a kind and of one size take turns, in each range of ops that no loop edge cuts: each lasts until the
+/// Lets buffers of a kind and of one size take turns, in each range of ops that no loop edge cuts: each lasts until the
 /// buffer begins that comes after it by the ring's depth. A depth of 0: no ring.
 static auto HoldInRings(const Plan& plan, const Section& section, const ShardSection& shard,
                         std::vector<BufferLife>& uses) -> void {

@@ -18,7 +18,7 @@
 
 namespace shardc {
 
-/// Parameters are loaded from these.
+/// Returns what is wrong with the types of tensors; empty if parameters can be loaded from all of them.
 static auto TypeFault(const Manifest& manifest) -> std::string {
   for (const auto& [name, tensor] : manifest.tensors) {
     if (!IsTypeOfSeed(tensor.dtype)) {
@@ -39,7 +39,7 @@ auto SeedPathOf(const Recipe& recipe) -> std::string {
   return (path.has_filename() ? path : path.parent_path()).string();
 }
 
-/// "a, b, c, 7 more".
+/// Returns "a, b, c, 7 more".
 static auto Listed(std::vector<std::string> items, std::string_view separator = ", ") -> std::string {
   constexpr size_t MostListed = 3;
   if (items.size() > MostListed) {
@@ -174,7 +174,7 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
   return seed;
 }
 
-/// Whether a glob of the list matches each name; reports globs that match none.
+/// Returns, for each name, true if a glob of the list matches it. Reports globs that match no name.
 static auto MatchedBy(const Located<std::vector<std::string>>& globs, const std::vector<std::string_view>& names,
                       DiagnosticKind unused, Diagnostics& diags) -> std::vector<bool> {
   std::vector<NamePattern> patterns;

@@ -20,7 +20,7 @@
 namespace shardc {
 
 struct SeedCheckpoint {
-  /// Of the directory, as resolved against the recipe's folder.
+  /// The path of the directory, as resolved against the recipe's folder.
   std::string path;
   /// The digest by which a plan knows the seed.
   std::string digest;
@@ -40,14 +40,14 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
 auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const SeedCheckpoint& seed,
                   const Recipe& recipe, Diagnostics& diags) -> std::vector<bool>;
 
-/// Of each tensor that is used, what uses it: "loaded", "read by the rule of lm_head.weight".
+/// Uses of each tensor that is used: "loaded", "read by the rule of lm_head.weight".
 using TensorUses = std::map<std::string, std::string, std::less<>>;
 
 /// Errors: seed-unused-glob, seed-tensor-used, seed-tensor-left.
 auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const TensorUses& uses, Diagnostics& diags)
     -> void;
 
-/// What the plan says of it, with the tensors that are used.
+/// Returns the seed as the plan states it, with the tensors that are used.
 auto SeedOf(const SeedCheckpoint& seed, const TensorUses& uses) -> Seed;
 
 }  // namespace shardc

@@ -69,20 +69,20 @@ class Sharder {
   auto GatherParameters(Section& section) -> void;
   auto ReduceGradients(Section& section) -> void;
   auto reduces_last() const -> bool { return reduces_last_; }
-  /// Of each sub-vector.
+  /// Returns the type in which the gradients of each sub-vector are sent.
   auto reduce_types() const -> const std::vector<DType>& { return reduce_types_; }
 
  private:
   auto Degree(const SubVector& sub_vector) const -> int64_t { return plan_.mesh.size(sub_vector.axes); }
-  /// Is the gradient that backward writes one of several, over ranks or microbatches?
+  /// Returns true if the gradient that backward writes is one of several, over ranks or microbatches.
   auto IsSummed(const SubVector& sub_vector) const -> bool {
     return Degree(sub_vector) > 1 || plan_.run.accumulate > 1 || CopyAxes(sub_vector, plan_.mesh) != AxisSet{};
   }
   auto HomeOf(ParameterId id) const -> const ParameterHome& { return homes_[static_cast<size_t>(id.index)]; }
-  /// The sub-vectors whose parameters an op reads.
+  /// Returns the sub-vectors whose parameters an op reads.
   auto HomesReadBy(const Op& op) const -> std::vector<SubVectorId>;
-  /// For each sub-vector that ops of a half of the section read, those of its unit that are read in that half too: what
-  /// is gathered together.
+  /// Returns what is gathered together: for each sub-vector that ops of a half of the section read, those of its unit
+  /// that are read in that half too.
   auto GatherGroups(const Section& section, bool in_backward) const
       -> std::unordered_map<SubVectorId, std::vector<SubVectorId>>;
   /// Makes the vector of a sub-vector's gradients.
@@ -91,11 +91,11 @@ class Sharder {
   auto MoveGradients(const std::vector<ValueId>& vectors) -> void;
   auto ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> void;
   auto Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void;
-  /// The whole vector of a unit, gathered by an op appended to `ops`, from its slices or from what was kept of it; or
-  /// the slice itself, where it is the whole.
+  /// Returns the whole vector of a unit, gathered by an op appended to `ops`, from its slices or from what was kept of
+  /// it; or the slice itself, if it is the whole.
   auto Gather(SubVectorId id, std::optional<ValueId> kept, std::vector<Op>& ops, const Op& before) -> ValueId;
-  /// This rank's part, among the ranks of dp_inner, of a vector that was gathered for forward: by an op put into `ops`,
-  /// to run after `last_use`.
+  /// Returns this rank's part, among the ranks of dp_inner, of a vector that was gathered for forward. An op put into
+  /// `ops` copies it after `last_use`.
   auto Keep(SubVectorId id, ValueId full, const Op& last_use, std::vector<Op>& ops) -> ValueId;
 
   Plan& plan_;
@@ -340,7 +340,7 @@ auto Sharder::ReduceGradients(Section& section) -> void {
   section.ops = std::move(ops);
 }
 
-/// Padding goes through sums like the rest: it has to hold numbers.
+/// Sets padding to 0 before it goes through sums like the rest: it has to hold numbers.
 auto Sharder::ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> void {
   const SubVector& sub_vector = plan_.sub_vectors[id];
   if (!IsSummed(sub_vector) || reduces_last_) {

@@ -7,7 +7,7 @@
 
 namespace shardc {
 
-/// Where the full value of a parameter lies.
+/// The place of the full value of a parameter.
 struct ParameterHome {
   SubVectorId sub_vector;
   /// First element in the sub-vector.

@@ -34,7 +34,7 @@ struct Turn {
   size_t index = 0;
 };
 
-/// Who touched a range of an arena's bytes last.
+/// Ops that touched a range of an arena's bytes last.
 struct LastUse {
   Turn writer;
   /// The last reader on each stream since.
@@ -52,7 +52,7 @@ class ByteMap {
 
   ByteMap() { ranges_[0] = {}; }
 
-  /// The ranges that make up [begin, end). Requires: begin < end.
+  /// Returns the ranges that make up [begin, end). Requires: begin < end.
   auto Of(int64_t begin, int64_t end) -> Ranges {
     const auto first = Split(begin);
     return {.first = first, .end = Split(end)};
@@ -64,7 +64,7 @@ class ByteMap {
   }
 
  private:
-  /// The range that begins at `at`.
+  /// Returns the range that begins at `at`.
   auto Split(int64_t at) -> std::map<int64_t, LastUse>::iterator {
     const auto next = ranges_.upper_bound(at);
     const auto range = std::prev(next);
@@ -96,10 +96,10 @@ class Synchronizer {
   }
 
  private:
-  /// What a walk knows at one moment.
+  /// Knowledge of a walk at one moment.
   struct State {
     int64_t time = 0;
-    /// Of each op, as its last run left it.
+    /// The clock of each op, as its last run left it.
     std::vector<StreamClock> clocks;
     std::array<StreamClock, NumStreams> streams;
     std::array<ByteMap, NumArenas> arenas;
@@ -132,7 +132,7 @@ class Synchronizer {
     return missing;
   }
 
-  /// What an op follows by its stream and the waits that it has.
+  /// Returns what an op follows by its stream and the waits that it has.
   auto KnownTo(size_t index) const -> StreamClock {
     StreamClock clock = now_.streams[StreamOf(index)];
     for (const size_t signaller : waits_[index]) {
@@ -184,8 +184,8 @@ class Synchronizer {
     }
   }
 
-  /// Begin and end of the loop run on one stream. First pass: let the loop's end wait for what ops of its own stream
-  /// need. Second pass: ops of other streams then only need to wait for the loop's begin.
+  /// Closes a loop, whose begin and end run on one stream. First pass: let the loop's end wait for what ops of its own
+  /// stream need. Second pass: ops of other streams then only need to wait for the loop's begin.
   auto CloseLoop(size_t begin, size_t end) -> void {
     const State at_end = now_;
     for (const bool only_own : {true, false}) {
@@ -218,7 +218,8 @@ class Synchronizer {
     }
   }
 
-  /// The begin follows all of its stream that came before: nothing else is to be waited for there.
+  /// Lets an op wait for the begin, which follows all of its stream that came before: nothing else is to be waited for
+  /// there.
   auto WaitForBegin(size_t index, size_t begin) -> void {
     std::erase_if(waits_[index],
                   [&](size_t signaller) { return signaller <= begin && StreamOf(signaller) == StreamOf(begin); });
@@ -247,7 +248,7 @@ class Synchronizer {
   /// The ops that each op waits for.
   std::vector<std::vector<size_t>> waits_;
   State now_;
-  /// What the op at hand has to follow, in any order and with repetitions.
+  /// Ops that the op at hand has to follow, in any order and with repetitions.
   std::vector<Turn> earlier_;
 };
 

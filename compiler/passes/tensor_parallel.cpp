@@ -54,7 +54,7 @@ class Spreader {
     });
   }
 
-  /// Why the forward cannot be spread; empty where it can.
+  /// Returns why the forward cannot be spread; empty if it can.
   auto refusal() const -> const std::string& { return refusal_; }
 
  private:
@@ -63,7 +63,8 @@ class Spreader {
 
   auto EmitCollective(OpBody body) -> void { emitter_.Emit(std::move(body)).origin = origin_; }
 
-  /// What stands for a value now. A value that is a part of what an op wrote becomes the same part of the whole.
+  /// Returns what stands for a value now. A value that is a part of what an op wrote becomes the same part of the
+  /// whole.
   auto Current(ValueId id) -> ValueId {
     if (const auto found = current_.find(id); found != current_.end()) {
       return found->second;
@@ -79,7 +80,7 @@ class Spreader {
     return current_[id] = id;
   }
 
-  /// A value of the whole sequence, gathered once.
+  /// Returns a value of the whole sequence, gathered once.
   auto Whole(ValueId id) -> ValueId {
     if (!IsSequence(id)) {
       return id;
@@ -99,8 +100,8 @@ class Spreader {
     return PlacementRule(body, AccessesOf(body), plan_).Over(Axis::Tp);
   }
 
-  /// Where the results of an op lie over tp. An op that cannot be computed on a rank's positions of the sequence alone
-  /// gets the whole of its first operand, which is the activation.
+  /// Returns the placements of the results of an op over tp. An op that cannot be computed on a rank's positions of the
+  /// sequence alone gets the whole of its first operand, which is the activation.
   template <class Body>
   auto PlacementsOverTp(Body& body) -> DerivedPlacements {
     DerivedPlacements by_rule = OverTp(body);
@@ -153,7 +154,7 @@ class Spreader {
     }
   }
 
-  /// The sum of a partial result, of which each rank keeps its positions of the sequence; it takes over the name.
+  /// Emits the sum of a partial result, of which each rank keeps its positions of the sequence; it takes over the name.
   auto Scatter(ValueId partial) -> void {
     const Value full = plan_.values[partial];
     plan_.values[partial].name += ".partial";
@@ -194,7 +195,7 @@ class Spreader {
   /// For values that collectives replaced.
   std::unordered_map<ValueId, ValueId> current_;
   std::unordered_map<ValueId, ValueId> gathered_;
-  /// What was last written on each buffer, as it was built.
+  /// The value that was last written on each buffer, as it was built.
   std::unordered_map<BufferId, ValueId> written_;
 };
 
