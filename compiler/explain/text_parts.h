@@ -34,4 +34,7 @@ auto MemoryText(const Report& report) -> std::string;
 auto BlocksText(const Report& report) -> std::string;
 auto StepMemoryChart(const Report& report) -> std::string;
 
+/// Returns the table of init rules, in two lines each if one line would be too long.
+auto InitText(const Report& report) -> std::string;
+
 }  // namespace shardc
