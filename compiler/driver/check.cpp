@@ -29,9 +29,8 @@ static auto ScanOnTerminal(ScanBar& bar) -> ScanOptions {
 }
 
 /// The files of a plan file, which has no lines of a recipe to show.
-static auto JudgePlanData(const Plan& plan, bool scans) -> Status {
+static auto JudgePlanData(const Plan& plan, const ErrorOr<std::vector<SourceFacts>>& facts, bool scans) -> Status {
   RETURN_IF_ERROR(CheckNamesFiles(plan.data));
-  const auto facts = LookAtData(plan);
   if (!facts) {
     return facts.error();
   }
@@ -78,8 +77,9 @@ static auto RunCheck(const CheckOptions& options) -> ExitCode {
       return Answer(options, source, whole);
     }
     if (plan) {
-      const Status judged = JudgePlanData(*plan, options.data);
-      fmt::print(stderr, "{}", Printable(judged ? NotesText(*plan) : ""));
+      const auto facts = LookAtData(*plan);
+      const Status judged = JudgePlanData(*plan, facts, options.data);
+      fmt::print(stderr, "{}", Printable(judged ? NotesText(*plan, facts) : ""));
       return Answer(options, source, judged);
     }
     // In JSON each fault is a line of its own.
@@ -96,7 +96,7 @@ static auto RunCheck(const CheckOptions& options) -> ExitCode {
   if (options.format == "text") {
     source.PrintDiagnostics();
   }
-  fmt::print(stderr, "{}", Printable(plan ? NotesText(*plan) : ""));
+  fmt::print(stderr, "{}", Printable(plan ? NotesText(*plan, LookAtData(*plan)) : ""));
   return Answer(options, source, plan ? Status(Success{}) : plan.error());
 }
 

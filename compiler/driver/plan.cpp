@@ -42,6 +42,9 @@ struct PlanOptions {
   std::string section;
 };
 
+/// Contents of the plan's token files, where they are here, or the fault of one.
+using Facts = ErrorOr<std::vector<SourceFacts>>;
+
 }  // namespace
 
 /// Returns a line for each parameter: its name, type, init rule, and group of the optimizer.
@@ -142,8 +145,7 @@ static auto ReportText(const Report& report, const PlanOptions& options) -> std:
 }
 
 /// With what its token files hold, where they are here. Errors: a run would refuse one of these files.
-static auto ReportOf(const Plan& plan, const std::optional<FitUse>& fit) -> ErrorOr<Report> {
-  const auto facts = LookAtData(plan);
+static auto ReportOf(const Plan& plan, const Facts& facts, const std::optional<FitUse>& fit) -> ErrorOr<Report> {
   if (!facts) {
     return facts.error();
   }
@@ -155,8 +157,8 @@ static auto ReportOf(const Plan& plan, const std::optional<FitUse>& fit) -> Erro
 }
 
 /// What the command prints or writes.
-static auto ResultText(const Plan& plan, const PlanOptions& options, const std::optional<FitUse>& fit)
-    -> ErrorOr<std::string> {
+static auto ResultText(const Plan& plan, const Facts& facts, const PlanOptions& options,
+                       const std::optional<FitUse>& fit) -> ErrorOr<std::string> {
   if (options.print_init) {
     const auto realised = FindRealisedInit(plan, options.run_dir);
     if (!realised) {
@@ -168,7 +170,7 @@ static auto ResultText(const Plan& plan, const PlanOptions& options, const std::
     return PrintModel(plan);
   }
   if (AsksForReport(options)) {
-    const auto report = ReportOf(plan, fit);
+    const auto report = ReportOf(plan, facts, fit);
     if (!report) {
       return report.error();
     }
@@ -195,16 +197,17 @@ static auto CheckOutput(const PlanOptions& options, std::vector<std::string> inp
 }
 
 /// Prints or writes what the options ask for.
-static auto ShowPlan(const Plan& plan, const PlanOptions& options, const std::optional<FitUse>& fit) -> Status {
+static auto ShowPlan(const Plan& plan, const Facts& facts, const PlanOptions& options, const std::optional<FitUse>& fit)
+    -> Status {
   SetCheckContext("printing the plan");
   RETURN_IF_ERROR(CheckOutput(options, InputsOf(plan.data, plan.heads, plan.seed.path)));
-  const auto text = ResultText(plan, options, fit);
+  const auto text = ResultText(plan, facts, options, fit);
   if (!text) {
     return text.error();
   }
   RETURN_IF_ERROR(WriteOut(*text, options.output));
   if (!options.output.empty() && options.emit.empty() && !AsksForReport(options) && (options.explain || fit)) {
-    const auto report = ReportOf(plan, fit);
+    const auto report = ReportOf(plan, facts, fit);
     if (!report) {
       return report.error();
     }
@@ -232,15 +235,16 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
     return plan.error();
   }
   MakePathsAbsolute(*plan);
+  const Facts facts = LookAtData(*plan);
   if (options.stop_after.empty() && options.disabled.empty()) {
-    fmt::print(stderr, "{}", Printable(NotesText(*plan)));
+    fmt::print(stderr, "{}", Printable(NotesText(*plan, facts)));
   }
   std::optional<FitUse> fit;
   if (!options.fit.empty()) {
     fit = FitOfRecipe(*plan, options.recipe, text, *ParseBudget(options.fit));
     fit->device_of_machine = options.device_of_machine;
   }
-  return ShowPlan(*plan, options, fit);
+  return ShowPlan(*plan, facts, options, fit);
 }
 
 /// Shows a plan file, if the verifier accepts it, as MakePlan shows the plan of a recipe.
@@ -255,16 +259,16 @@ static auto ShowPlanFile(std::string_view text, const PlanOptions& options) -> S
   if (!plan) {
     return plan.error();
   }
-  const auto facts = LookAtData(*plan);
+  const Facts facts = LookAtData(*plan);
   if (!facts) {
     return facts.error();
   }
-  fmt::print(stderr, "{}", Printable(NotesText(*plan)));
+  fmt::print(stderr, "{}", Printable(NotesText(*plan, facts)));
   std::optional<FitUse> fit;
   if (!options.fit.empty()) {
     fit = FitOfPlanFile(*plan, *ParseBudget(options.fit));
   }
-  return ShowPlan(*plan, options, fit);
+  return ShowPlan(*plan, facts, options, fit);
 }
 
 /// Do --fit and --format html ask for the report, and nothing for something else? Errors: Usage.

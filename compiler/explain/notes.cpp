@@ -1,7 +1,5 @@
 #include "compiler/explain/notes.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -210,21 +208,18 @@ static auto RoundedSeed(const PlanAndFiles& subject) -> Lines {
                   rounded)};
 }
 
-auto NotesOf(const Plan& plan, const std::vector<SourceFacts>& facts) -> std::vector<std::string> {
-  const PlanAndFiles subject{.plan = plan, .facts = facts, .rates = RatesOf(plan)};
-  std::vector<std::string> notes;
+auto NotesText(const Plan& plan, const ErrorOr<std::vector<SourceFacts>>& facts) -> std::string {
+  if (!facts) {
+    return "";
+  }
+  const PlanAndFiles subject{.plan = plan, .facts = *facts, .rates = RatesOf(plan)};
+  std::string notes;
   for (auto* const row : {ManyEpochs, FileTwice, WiderIds, LongWarmup, NoCheckpoint, SmallUpdates, RoundedSeed}) {
     for (const std::string& line : row(subject)) {
-      notes.push_back("note: " + line);
+      notes += fmt::format("note: {}\n", line);
     }
   }
   return notes;
-}
-
-auto NotesText(const Plan& plan) -> std::string {
-  const auto facts = LookAtData(plan);
-  const auto notes = facts ? NotesOf(plan, *facts) : std::vector<std::string>();
-  return notes.empty() ? "" : fmt::format("{}\n", fmt::join(notes, "\n"));
 }
 
 }  // namespace shardc

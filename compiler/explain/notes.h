@@ -10,12 +10,8 @@
 
 namespace shardc {
 
-/// Returns the lines, each "note: ..." without an end of line. `facts`: the contents of the files (LookAtData); empty
-/// if they were not looked at. Requires: all passes have run.
-auto NotesOf(const Plan& plan, const std::vector<SourceFacts>& facts) -> std::vector<std::string>;
-
-/// Returns NotesOf of the files that are here, as a text of whole lines. Files that a run would refuse give no notes:
-/// their faults are reported elsewhere.
-auto NotesText(const Plan& plan) -> std::string;
+/// Returns a text of whole lines, each "note: ...". `facts`: what LookAtData returns. Files that a run would refuse
+/// give no notes: their faults are reported elsewhere. Requires: all passes have run.
+auto NotesText(const Plan& plan, const ErrorOr<std::vector<SourceFacts>>& facts) -> std::string;
 
 }  // namespace shardc

@@ -249,7 +249,7 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
   if (meeting == nullptr || meeting->is_first()) {
     prepared = TakeRunDirectory(job, signals);
     if (prepared && !options.dry) {
-      job.log().Print(Printable(NotesText(plan)));
+      job.log().Print(Printable(NotesText(plan, LookAtData(plan))));
     }
   }
   if (meeting != nullptr) {
