@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 
-from pytorch import VENV, install
+from pytorch import VENV, install, toml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "cluster"))
@@ -53,14 +53,7 @@ TWO_HOSTS_WORK = [
 
 RECIPE = """[model]
 family = "llama"
-layers = {layers}
-hidden = {hidden}
-heads = {heads}
-kv_heads = {kv_heads}
-ffn = {ffn}
-vocab = {vocab}
-seq = {seq}
-
+{sizes}
 [mesh]
 dp = 2
 
@@ -214,9 +207,10 @@ class TwoHosts:
 def ours(place, sizes, compute, recompute, steps):
     recipe = SCRATCH / "run.toml"
     run_dir = SCRATCH / "run"
+    of_model = toml({name: size for name, size in sizes.items() if name != "micro"})
 
     def run(count):
-        recipe.write_text(RECIPE.format(compute=compute, recompute=recompute, steps=count, **sizes))
+        recipe.write_text(RECIPE.format(sizes=of_model, micro=sizes["micro"], compute=compute, recompute=recompute, steps=count))
         shutil.rmtree(run_dir, ignore_errors=True)
         launched = time.time()
         _, memory = place.shardc("run", recipe, "--run-dir", run_dir, "--set", "checkpoint.keep=1")

@@ -9,6 +9,11 @@ TORCH = "torch==2.11.0"
 TRANSFORMERS = "transformers==5.23.0"
 
 
+def toml(values):
+    """Returns numbers as lines of a recipe."""
+    return "".join(f"{name} = {number}\n" for name, number in values.items())
+
+
 def install(*packages):
     """On first use; what was installed before stays."""
     stamp = VENV / "-".join(["installed", *packages])

@@ -30,7 +30,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tests/bench/fsdp2"))
 from compare import descendants, field, steady_round  # noqa: E402
-from pytorch import TRANSFORMERS, VENV, install  # noqa: E402
+from pytorch import TRANSFORMERS, VENV, install, toml  # noqa: E402
 
 SCRATCH = ROOT / ".deps" / "bench-hf"
 SHARDC = ROOT / "build" / "shardc"
@@ -41,13 +41,7 @@ LARGER = dict(QWEN, layers=27)
 TINY = dict(layers=1, hidden=64, heads=2, kv_heads=1, ffn=64, vocab=256)
 RECIPE = """[model]
 family = "qwen2"
-layers = {layers}
-hidden = {hidden}
-heads = {heads}
-kv_heads = {kv_heads}
-ffn = {ffn}
-vocab = {vocab}
-seq = 16
+{sizes}seq = 16
 tied = true
 rope_theta = 1e6
 norm_eps = 1e-6
@@ -125,7 +119,7 @@ def write_model(name: str, sizes: dict) -> pathlib.Path:
 
 def recipe_of(model: pathlib.Path, sizes: dict, master: str = "bf16", optimizer: str = "adamw") -> pathlib.Path:
     path = SCRATCH / f"{model.name}.toml"
-    path.write_text(RECIPE.format(model=model, master=master, optimizer=optimizer, **sizes))
+    path.write_text(RECIPE.format(model=model, master=master, optimizer=optimizer, sizes=toml(sizes)))
     return path
 
 

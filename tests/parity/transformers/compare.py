@@ -21,7 +21,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tests/bench/fsdp2"))
-from pytorch import TRANSFORMERS, enter, install  # noqa: E402
+from pytorch import TRANSFORMERS, enter, install, toml  # noqa: E402
 
 SCRATCH = ROOT / ".deps" / "parity-transformers"
 
@@ -44,17 +44,7 @@ MESHES = {
 
 RECIPE = """[model]
 family = "{family}"
-layers = {layers}
-hidden = {hidden}
-heads = {heads}
-kv_heads = {kv_heads}
-head_dim = {head_dim}
-ffn = {ffn}
-vocab = {vocab}
-seq = {seq}
-rope_theta = {rope_theta}
-norm_eps = {norm_eps}
-tied = {tied}
+{sizes}tied = {tied}
 
 [mesh]
 {mesh}
@@ -115,8 +105,9 @@ def train(family, tied, mesh, **changes):
     """Runs shardc; gives the lines of its metrics and the parameters that it saved last."""
     rules = RULE.format(match="*.bias", value="normal(0, 0.5)") if family == "qwen2" else ""
     rules += "" if tied else RULE.format(match="lm_head.weight", value="normal(0, 1 / sqrt(fan_in))")
-    settings = dict(SIZES, **OPTIMIZER, family=family, tied=str(tied).lower(), rope_theta=ROPE_THETA, norm_eps=NORM_EPS, batch=GLOBAL,
-                    steps=STEPS, more_rules=rules, mesh="\n".join(f"{axis} = {size}" for axis, size in mesh.items()))
+    sizes = toml(dict(SIZES, rope_theta=ROPE_THETA, norm_eps=NORM_EPS))
+    settings = dict(OPTIMIZER, family=family, sizes=sizes, tied=str(tied).lower(), batch=GLOBAL, steps=STEPS, more_rules=rules,
+                    mesh=toml(mesh))
     recipe, run_dir = SCRATCH / "run.toml", SCRATCH / "run"
     recipe.write_text(RECIPE.format(**dict(settings, **changes)))
     shutil.rmtree(run_dir, ignore_errors=True)
