@@ -17,10 +17,12 @@
 
 #include "compiler/base/bfloat16.h"
 #include "compiler/base/files.h"
+#include "compiler/base/preset_rows.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/published_model.h"
+#include "compiler/checkpoint/seed_contents.h"
 #include "compiler/checkpoint/stored_tensor.h"
 #include "compiler/checkpoint/tokenizer_files.h"
 
@@ -143,9 +145,8 @@ class NewDirectory {
 
 class Exporter {
  public:
-  Exporter(const ExportRequest& request, const Descriptor& checkpoint, const Manifest& manifest,
-           const Descriptor& directory)
-      : request_(request), manifest_(manifest), directory_(directory), files_(&checkpoint, &manifest) {}
+  Exporter(const ExportRequest& request, const Descriptor& checkpoint, const Descriptor& directory)
+      : request_(request), manifest_(*request.manifest), directory_(directory), files_(&checkpoint, &manifest_) {}
 
   auto Run() -> ErrorOr<ExportResult> {
     type_ = request_.type.value_or(manifest_.tensors.begin()->second.dtype);
@@ -158,7 +159,7 @@ class Exporter {
     }
     const std::vector<FilePlan> plans = PlanFiles();
     auto model = manifest_.model;
-    model["seq"] = std::to_string(std::max(manifest_.data.seq, request_.longest_seq));
+    model["seq"] = std::to_string(LongestSeq());
     std::map<std::string, std::string> special_tokens;
     if (!request_.tokenizer.empty()) {
       const int64_t vocab = std::strtoll(model.at("vocab").c_str(), nullptr, 10);
@@ -187,6 +188,25 @@ class Exporter {
   }
 
  private:
+  /// Returns the tokens of the longest sequence that the model takes: the most of what the run trained with, what the
+  /// recipe's preset has, and what the model has that the run began from.
+  auto LongestSeq() const -> int64_t {
+    int64_t longest = manifest_.data.seq;
+    if (const auto name = manifest_.recipe.find("model.preset"); name != manifest_.recipe.end()) {
+      const PresetRow* const preset =
+          name->second.size() > 2 ? PresetNamed(name->second.substr(1, name->second.size() - 2)) : nullptr;
+      longest = std::max(longest, preset == nullptr ? 0 : preset->longest_seq);
+    }
+    const std::string run_dir = RunDirOfCheckpoint(request_.checkpoint);
+    auto record = run_dir.empty() ? Fail(ExitCode::Checkpoint, "no record")
+                                  : ReadFile(run_dir + "/" + SeedRecordName, MaxManifestBytes);
+    const auto seed = record ? SeedContentsFromRecord(*std::move(record)) : record.error();
+    if (seed && seed->manifest.published && seed->manifest.recipe.contains("model.seq")) {
+      longest = std::max<int64_t>(longest, std::strtoll(seed->manifest.recipe.at("model.seq").c_str(), nullptr, 10));
+    }
+    return longest;
+  }
+
   auto PlanFiles() -> std::vector<FilePlan> {
     std::vector<FilePlan> plans(1);
     int64_t in_file = 0;
@@ -332,16 +352,9 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
   if (!checkpoint) {
     return Error{ExitCode::Checkpoint, checkpoint.error().message};
   }
-  const auto text = ReadFileAt(*checkpoint, ManifestName, MaxManifestBytes);
-  if (!text) {
-    return Error{ExitCode::Checkpoint, text.error().message};
-  }
-  const auto manifest = ManifestFromText(*text);
-  if (!manifest) {
-    return manifest.error();
-  }
-  RETURN_IF_ERROR(CheckCover(*manifest));
-  if (manifest->tensors.empty()) {
+  const Manifest& manifest = *request.manifest;
+  RETURN_IF_ERROR(CheckCover(manifest));
+  if (manifest.tensors.empty()) {
     return Fail(ExitCode::Checkpoint, "{} holds no tensor", request.checkpoint);
   }
   auto output = NewDirectory::Make(request.output);
@@ -349,8 +362,8 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
     return output.error();
   }
   // A damaged file is told before what its damage led to.
-  auto digests = std::async(std::launch::async, [&] { return CheckDigests(*checkpoint, *manifest); });
-  auto result = Exporter(request, *checkpoint, *manifest, output->directory()).Run();
+  auto digests = std::async(std::launch::async, [&] { return CheckDigests(*checkpoint, manifest); });
+  auto result = Exporter(request, *checkpoint, output->directory()).Run();
   RETURN_IF_ERROR(digests.get());
   if (result) {
     RETURN_IF_ERROR(output->Commit());

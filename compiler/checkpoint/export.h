@@ -6,20 +6,21 @@
 #include <string>
 
 #include "compiler/base/error_or.h"
+#include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/types.h"
 
 namespace shardc {
 
 struct ExportRequest {
   std::string checkpoint;
+  /// The checkpoint's manifest.
+  const Manifest* manifest = nullptr;
   /// Path of the directory to make.
   std::string output;
   /// Type of the weights: F32, BF16 or F16. Default: that of all weights in the checkpoint.
   std::optional<DType> type;
   /// Bytes of a file at most, but for one that holds a single tensor.
   int64_t max_file = 5'000'000'000;
-  /// Tokens of the longest sequence that the model takes, if that is more than what the run trained with.
-  int64_t longest_seq = 0;
   /// Directory whose files of a tokenizer are copied, and whose config.json gives special tokens; empty: none.
   std::string tokenizer;
 };

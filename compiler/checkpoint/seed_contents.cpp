@@ -1,5 +1,7 @@
 #include "compiler/checkpoint/seed_contents.h"
 
+#include <filesystem>
+
 #include "compiler/base/files.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/published_config.h"
@@ -28,6 +30,15 @@ auto ReadSeedContents(const Descriptor& directory) -> ErrorOr<SeedContents> {
   auto contents = SeedContentsFromRecord(*std::move(text));
   return contents ? contents
                   : Fail(ExitCode::Checkpoint, "{}/{}: {}", directory.path(), ManifestName, contents.error().message);
+}
+
+auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string {
+  if (checkpoint.empty()) {
+    return "";
+  }
+  std::error_code unknown;
+  const auto folder = std::filesystem::weakly_canonical(checkpoint, unknown).parent_path().parent_path();
+  return !unknown && std::filesystem::exists(folder / SeedRecordName, unknown) ? folder.string() : "";
 }
 
 auto SeedContentsFromRecord(std::string text) -> ErrorOr<SeedContents> {

@@ -26,6 +26,9 @@ auto HoldsSeed(const Descriptor& directory) -> bool;
 /// Reads the seed in a directory. Errors: ExitCode::Checkpoint, with file or tensor and remedy.
 auto ReadSeedContents(const Descriptor& directory) -> ErrorOr<SeedContents>;
 
+/// Returns the run directory that a checkpoint lies in, if that has a record of its seed; else an empty text.
+auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string;
+
 /// Reads what a run put on record. Errors: as ManifestFromText.
 auto SeedContentsFromRecord(std::string text) -> ErrorOr<SeedContents>;
 

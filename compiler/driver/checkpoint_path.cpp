@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "compiler/base/files.h"
-#include "compiler/checkpoint/manifest.h"
 
 namespace shardc {
 
@@ -25,7 +24,7 @@ static auto NewestBelow(const std::string& path) -> std::string {
   return newest;
 }
 
-auto CheckIsCheckpoint(const std::string& checkpoint) -> Status {
+auto ManifestAt(const std::string& checkpoint) -> ErrorOr<Manifest> {
   const auto refused = [&](const Error& error) {
     return Fail(ExitCode::Checkpoint, "--checkpoint {} is no checkpoint: {}: {}", checkpoint, ManifestName,
                 error.message);
@@ -40,8 +39,8 @@ auto CheckIsCheckpoint(const std::string& checkpoint) -> Status {
     return is_another ? refused(text.error())
                       : Fail(ExitCode::Environment, "{} cannot be read: {}", path.string(), text.error().message);
   }
-  const auto manifest = ManifestFromText(*text);
-  return manifest ? Status(Success{}) : refused(manifest.error());
+  auto manifest = ManifestFromText(*text);
+  return manifest ? std::move(manifest) : refused(manifest.error());
 }
 
 auto CheckpointAt(const std::string& path) -> std::string {
@@ -62,15 +61,6 @@ auto CheckpointOrNewest(const std::string& given, const Plan& plan) -> ErrorOr<s
                 plan.run.run_id, folder);
   }
   return newest;
-}
-
-auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string {
-  if (checkpoint.empty()) {
-    return "";
-  }
-  std::error_code unknown;
-  const auto folder = std::filesystem::weakly_canonical(checkpoint, unknown).parent_path().parent_path();
-  return !unknown && std::filesystem::exists(folder / SeedRecordName, unknown) ? folder.string() : "";
 }
 
 }  // namespace shardc

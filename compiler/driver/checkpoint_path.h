@@ -4,6 +4,7 @@
 #include <string>
 
 #include "compiler/base/error_or.h"
+#include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -15,10 +16,7 @@ auto CheckpointAt(const std::string& path) -> std::string;
 /// Returns `given`, or if it is empty the newest checkpoint of the plan's run. Errors: Checkpoint if it has none.
 auto CheckpointOrNewest(const std::string& given, const Plan& plan) -> ErrorOr<std::string>;
 
-/// Checks that it is one. Errors: Checkpoint, Environment.
-auto CheckIsCheckpoint(const std::string& checkpoint) -> Status;
-
-/// Returns the run directory that a checkpoint lies in, if that has a record of its seed; else an empty text.
-auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string;
+/// Returns the manifest of a checkpoint. Errors: Checkpoint, Environment.
+auto ManifestAt(const std::string& checkpoint) -> ErrorOr<Manifest>;
 
 }  // namespace shardc

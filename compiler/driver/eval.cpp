@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "compiler/base/timeout.h"
+#include "compiler/checkpoint/seed_contents.h"
 #include "compiler/cluster/place.h"
 #include "compiler/driver/checkpoint_path.h"
 #include "compiler/driver/output.h"
@@ -27,7 +28,7 @@ struct EvalOptions {
 static auto BecomeEvaluation(const std::string& plan_path, Device device, const std::string& checkpoint,
                              const EvalOptions& options) -> Status {
   // Each rank would find the same.
-  RETURN_IF_ERROR(CheckIsCheckpoint(checkpoint));
+  RETURN_IF_ERROR(ManifestAt(checkpoint));
   return BecomeRuntime({plan_path, "--eval", checkpoint, "--format", options.format}, device);
 }
 

@@ -1,16 +1,10 @@
 // shardc export CHECKPOINT -o DIR: a checkpoint as a model that transformers opens.
 
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 
-#include "compiler/base/files.h"
-#include "compiler/base/preset_rows.h"
 #include "compiler/base/units.h"
 #include "compiler/checkpoint/export.h"
-#include "compiler/checkpoint/manifest.h"
-#include "compiler/checkpoint/seed_contents.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/checkpoint_path.h"
 #include "compiler/driver/command.h"
@@ -31,40 +25,22 @@ struct ExportOptions {
 
 }  // namespace
 
-/// Returns the tokens of the longest sequence that the checkpoint's model takes, as the model that the run began from
-/// or the recipe's preset has them; 0 if neither says it.
-static auto LongestSeqOf(const std::string& checkpoint) -> int64_t {
-  int64_t longest = 0;
-  const auto text = ReadFile(checkpoint + "/" + ManifestName, MaxManifestBytes);
-  const auto manifest = text ? ManifestFromText(*text) : text.error();
-  if (manifest && manifest->recipe.contains("model.preset")) {
-    const std::string& name = manifest->recipe.at("model.preset");
-    const PresetRow* const preset = name.size() > 2 ? PresetNamed(name.substr(1, name.size() - 2)) : nullptr;
-    longest = preset == nullptr ? 0 : preset->longest_seq;
-  }
-  const std::string run_dir = RunDirOfCheckpoint(checkpoint);
-  auto record = run_dir.empty() ? ErrorOr<std::string>("") : ReadFile(run_dir + "/" + SeedRecordName, MaxManifestBytes);
-  const auto seed =
-      record && !record->empty() ? SeedContentsFromRecord(*std::move(record)) : Fail(ExitCode::Checkpoint, "no record");
-  if (seed && seed->manifest.published && seed->manifest.recipe.contains("model.seq")) {
-    longest = std::max<int64_t>(longest, std::strtoll(seed->manifest.recipe.at("model.seq").c_str(), nullptr, 10));
-  }
-  return longest;
-}
-
 static auto Export(const ExportOptions& options) -> Status {
   const std::string checkpoint = CheckpointAt(options.checkpoint);
-  RETURN_IF_ERROR(CheckIsCheckpoint(checkpoint));
+  const auto manifest = ManifestAt(checkpoint);
+  if (!manifest) {
+    return manifest.error();
+  }
   RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, {{checkpoint}}));
   const auto max_file = ParseBudget(options.max_file);
   if (!max_file || max_file->machine != nullptr || max_file->bytes <= Bytes{}) {
     return Fail(ExitCode::Usage, "--max-file: `{}` is no amount of memory, such as 5GB", options.max_file);
   }
   const auto done = ExportModel({.checkpoint = checkpoint,
+                                 .manifest = &*manifest,
                                  .output = options.output,
                                  .type = FromText<DType>(options.dtype),
                                  .max_file = max_file->bytes.value,
-                                 .longest_seq = LongestSeqOf(checkpoint),
                                  .tokenizer = options.tokenizer});
   if (!done) {
     return done.error();

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "compiler/check/check_recipe.h"
+#include "compiler/checkpoint/seed_contents.h"
 #include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/data/token_file.h"
@@ -123,7 +124,7 @@ static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Ar
   if (!checkpoint) {
     return checkpoint.error();
   }
-  RETURN_IF_ERROR(CheckIsCheckpoint(*checkpoint));
+  RETURN_IF_ERROR(ManifestAt(*checkpoint));
   const auto plan_path = TextInMemory(PrintPlan(*plan));
   const auto ids_path =
       TextInMemory({reinterpret_cast<const char*>(ids->data()), ids->size() * sizeof(Ids::value_type)});
