@@ -19,6 +19,7 @@
 #include "compiler/expr/expr.h"
 #include "compiler/expr/init_schemes.h"
 #include "compiler/passes/match_names.h"
+#include "compiler/plan/init_rule.h"
 
 namespace shardc {
 
@@ -256,7 +257,7 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
     if (rule == NoRule || faults.Has(rule)) {
       continue;
     }
-    SetParameterVariables(specs[s], variables);
+    SetParameterVariables(specs[s].shape, specs[s].fan_in, specs[s].layer, variables);
     auto result = ReduceRule(rules[rule].expr, variables);
     if (!result.ok()) {
       faults.Report(rule, specs[s].name, result.errors.front());

@@ -4,6 +4,7 @@
 
 #include "compiler/base/glob.h"
 #include "compiler/mesh/mesh.h"
+#include "compiler/plan/init_rule.h"
 
 namespace shardc {
 
@@ -13,23 +14,6 @@ auto ModelVariables(const ModelSizes& sizes) -> ExprVariables {
           {"heads", as_double(sizes.heads)},       {"kv_heads", as_double(sizes.kv_heads)},
           {"head_dim", as_double(sizes.head_dim)}, {"ffn", as_double(sizes.ffn)},
           {"vocab", as_double(sizes.vocab)},       {"seq", as_double(sizes.seq)}};
-}
-
-auto SetParameterVariables(const ParameterSpec& spec, ExprVariables& variables) -> void {
-  CHECK(spec.shape.size() == 1 || spec.shape.size() == 2, "{} has {} dims", spec.name, spec.shape.size());
-  double numel = 1;
-  for (const int64_t dim : spec.shape) {
-    numel *= static_cast<double>(dim);
-  }
-  variables["numel"] = numel;
-  variables["num_dims"] = static_cast<double>(spec.shape.size());
-  variables["fan_in"] = static_cast<double>(spec.fan_in);
-  variables["fan_out"] = static_cast<double>(spec.shape.front());
-  if (spec.layer >= 0) {
-    variables["layer"] = static_cast<double>(spec.layer);
-  } else {
-    variables.erase("layer");
-  }
 }
 
 auto MadeRowsOf(const Manifest& seed) -> std::vector<published::MadeRow> {
@@ -100,7 +84,7 @@ auto PartsOf(const ParameterSpecs& specs, const ModelSizes& sizes, std::span<con
   for (const ParameterSpec& spec : specs) {
     const auto row = std::ranges::find_if(
         made, [&](const published::MadeRow& each) { return GlobMatches(each.parameters, spec.name); });
-    SetParameterVariables(spec, variables);
+    SetParameterVariables(spec.shape, spec.fan_in, spec.layer, variables);
     const auto read = ParseExpr(row == made.end() ? RuleOfLoaded(spec.name) : std::string(row->rule), ExprKind::Rule);
     auto rule = ReduceRule(read.value, variables);
     const auto block = rule.ok() ? LoadedBlockOf(rule.value) : std::nullopt;

@@ -30,7 +30,5 @@ auto PartsOf(const ParameterSpecs& specs, const ModelSizes& sizes, std::span<con
 
 /// Returns what rules know of the model alone.
 auto ModelVariables(const ModelSizes& sizes) -> ExprVariables;
-/// Sets what they know of one parameter.
-auto SetParameterVariables(const ParameterSpec& spec, ExprVariables& variables) -> void;
 
 }  // namespace shardc

@@ -15,6 +15,23 @@ static auto RuleOf(const Parameter& parameter) -> Expr {
   return std::move(rule.value);
 }
 
+auto SetParameterVariables(const Dims& shape, int64_t fan_in, int64_t layer, ExprVariables& variables) -> void {
+  CHECK(!shape.empty(), "a parameter without dims");
+  double numel = 1;
+  for (const int64_t dim : shape) {
+    numel *= static_cast<double>(dim);
+  }
+  variables["numel"] = numel;
+  variables["num_dims"] = static_cast<double>(shape.size());
+  variables["fan_in"] = static_cast<double>(fan_in);
+  variables["fan_out"] = static_cast<double>(shape.front());
+  if (layer >= 0) {
+    variables["layer"] = static_cast<double>(layer);
+  } else {
+    variables.erase("layer");
+  }
+}
+
 auto InitDistribution(const Parameter& parameter) -> std::optional<Distribution> {
   return DistributionOf(RuleOf(parameter));
 }

@@ -14,6 +14,9 @@
 
 namespace shardc {
 
+/// Sets what init rules know of a parameter beside its model. `layer`: -1 outside of blocks.
+auto SetParameterVariables(const Dims& shape, int64_t fan_in, int64_t layer, ExprVariables& variables) -> void;
+
 /// Nothing where the init rule is a formula.
 /// Requires: the rule reads.
 auto InitDistribution(const Parameter& parameter) -> std::optional<Distribution>;

@@ -122,14 +122,14 @@ class RuleVerifier {
   /// Returns the number of the table of a name, or None.
   static auto TableOf(const std::vector<RuleTable>& tables, std::string_view name) -> size_t;
   static auto NumberIn(const RuleTable& table, std::string_view key, double otherwise) -> std::optional<double>;
-  auto VariablesOf(const Parameter& parameter) const -> ExprVariables;
   auto FanIn(const Parameter& parameter) const -> int64_t;
   /// Returns true if the rule with everything known put in is the parameter's.
   auto Gives(const std::string& rule, const Parameter& parameter) -> bool;
 
   const Plan& plan_;
   Findings& findings_;
-  ExprVariables of_model_;
+  /// Values that rules know: of the model, and of the parameter that was looked at last.
+  ExprVariables variables_;
   std::map<std::string, std::optional<Expr>> parsed_;
   /// Rules with everything known put in, by rule and by what is known; nothing if that has no value.
   std::map<std::string, std::optional<std::string>> reduced_;
@@ -211,18 +211,6 @@ auto RuleVerifier::FanIn(const Parameter& parameter) const -> int64_t {
   return parameter.shape.back();
 }
 
-auto RuleVerifier::VariablesOf(const Parameter& parameter) const -> ExprVariables {
-  ExprVariables variables = of_model_;
-  variables["numel"] = static_cast<double>(parameter.num_elements());
-  variables["num_dims"] = static_cast<double>(parameter.shape.size());
-  variables["fan_in"] = static_cast<double>(FanIn(parameter));
-  variables["fan_out"] = static_cast<double>(parameter.shape.front());
-  if (parameter.layer >= 0) {
-    variables["layer"] = static_cast<double>(parameter.layer);
-  }
-  return variables;
-}
-
 auto RuleVerifier::Gives(const std::string& rule, const Parameter& parameter) -> bool {
   const auto [found, is_new] = parsed_.try_emplace(rule);
   if (is_new) {
@@ -232,7 +220,7 @@ auto RuleVerifier::Gives(const std::string& rule, const Parameter& parameter) ->
   if (!found->second) {
     return false;
   }
-  if (!of_model_.contains("init_std") && UsesVariable(*found->second, "init_std")) {
+  if (!variables_.contains("init_std") && UsesVariable(*found->second, "init_std")) {
     return true;
   }
   // The blocks of a model share most of their rules.
@@ -240,7 +228,8 @@ auto RuleVerifier::Gives(const std::string& rule, const Parameter& parameter) ->
   const auto [known, is_fresh] = reduced_.try_emplace(
       fmt::format("{} {} {} {}", rule, ToText(parameter.shape), FanIn(parameter), layer), std::nullopt);
   if (is_fresh) {
-    const auto result = ReduceRule(*found->second, VariablesOf(parameter));
+    SetParameterVariables(parameter.shape, FanIn(parameter), parameter.layer, variables_);
+    const auto result = ReduceRule(*found->second, variables_);
     known->second = result.ok() ? std::optional(result.value.text()) : std::nullopt;
   }
   const std::optional<std::string>& reduced = known->second;
@@ -260,10 +249,10 @@ auto RuleVerifier::InitRules() -> void {
   const std::string* const scheme = ValueOf(Scheme);
   for (const char* size : {"layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq"}) {
     const auto found = plan_.model.find(size);
-    of_model_[size] = found == plan_.model.end() ? 0 : std::strtod(found->second.c_str(), nullptr);
+    variables_[size] = found == plan_.model.end() ? 0 : std::strtod(found->second.c_str(), nullptr);
   }
   if (const std::string* const std = ValueOf("init.std")) {
-    of_model_["init_std"] = std::strtod(std->c_str(), nullptr);
+    variables_["init_std"] = std::strtod(std->c_str(), nullptr);
   }
   std::vector<std::string> of_scheme;
   if (scheme != nullptr) {
