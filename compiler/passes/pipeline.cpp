@@ -69,12 +69,11 @@ auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& 
   PassContext context{&recipe, &diags, seed ? &*seed : nullptr};
   Plan plan;
   plan.disabled = options.disabled;
+  const std::vector<PassKind> passes = PassesFor(*recipe.run.device);
   for (const PassRow& row : PassRows()) {
     SetCheckContext(fmt::format("running pass {}", row.name));
     const bool disabled =
         std::find(options.disabled.begin(), options.disabled.end(), row.kind) != options.disabled.end();
-    // The first pass gives the plan its device.
-    const std::vector<PassKind> passes = PassesFor(plan.device);
     if (!disabled && std::ranges::find(passes, row.kind) != passes.end()) {
       ErrorOr<Plan> next = PassFunctions[static_cast<size_t>(row.kind)](std::move(plan), context);
       if (!next) {
