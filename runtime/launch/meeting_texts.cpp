@@ -1,6 +1,7 @@
 #include "runtime/launch/meeting_texts.h"
 
 #include <charconv>
+#include <tuple>
 
 #include "compiler/base/check.h"
 
@@ -9,6 +10,12 @@ namespace shardc {
 // Names and values one after another, each after its length.
 static auto Put(std::string& text, std::string_view part) -> void { text += fmt::format("{} {}", part.size(), part); }
 static auto Put(std::string& text, int64_t number) -> void { Put(text, std::to_string(number)); }
+static auto Put(std::string& text, const Facts& facts) -> void {
+  for (const auto& [name, value] : facts) {
+    Put(text, name);
+    Put(text, value);
+  }
+}
 
 static auto Take(std::string_view& text) -> std::string {
   size_t size = 0;
@@ -19,62 +26,47 @@ static auto Take(std::string_view& text) -> std::string {
   text.remove_prefix(begin + size);
   return part;
 }
-static auto TakeNumber(std::string_view& text) -> int64_t { return std::stoll(Take(text)); }
-
-auto World::ToText() const -> std::string {
-  std::string text;
-  Put(text, num_processes);
-  Put(text, local_num_processes);
-  Put(text, command);
-  return text;
-}
-
-auto World::FromText(std::string_view text) -> World {
-  World world;
-  world.num_processes = TakeNumber(text);
-  world.local_num_processes = TakeNumber(text);
-  world.command = Take(text);
-  return world;
-}
-
-auto Introduction::ToText() const -> std::string {
-  std::string text;
-  Put(text, host);
-  Put(text, code);
-  Put(text, error);
-  for (const auto& [name, value] : facts) {
-    Put(text, name);
-    Put(text, value);
-  }
-  return text;
-}
-
-auto Introduction::FromText(std::string_view text) -> Introduction {
-  Introduction introduction;
-  introduction.host = Take(text);
-  introduction.code = TakeNumber(text);
-  introduction.error = Take(text);
+static auto Take(std::string_view& text, std::string& part) -> void { part = Take(text); }
+static auto Take(std::string_view& text, int64_t& number) -> void { number = std::stoll(Take(text)); }
+/// Takes all facts that are left.
+static auto Take(std::string_view& text, Facts& facts) -> void {
   while (!text.empty()) {
     std::string name = Take(text);
-    introduction.facts.emplace_back(std::move(name), Take(text));
+    facts.emplace_back(std::move(name), Take(text));
   }
-  return introduction;
 }
 
-auto ToldOutcome::ToText() const -> std::string {
+// The members of each message, in the order in which they are told.
+static constexpr std::tuple WorldMembers{&World::num_processes, &World::local_num_processes, &World::command};
+static constexpr std::tuple IntroductionMembers{&Introduction::host, &Introduction::code, &Introduction::error,
+                                                &Introduction::facts};
+static constexpr std::tuple OutcomeMembers{&ToldOutcome::code, &ToldOutcome::error, &ToldOutcome::host};
+
+template <class Told>
+static auto WriteMembers(const Told& told, const auto& members) -> std::string {
   std::string text;
-  Put(text, code);
-  Put(text, error);
-  Put(text, host);
+  std::apply([&](auto... member) { (Put(text, told.*member), ...); }, members);
   return text;
 }
 
+template <class Told>
+static auto ReadMembers(std::string_view text, const auto& members) -> Told {
+  Told told;
+  std::apply([&](auto... member) { (Take(text, told.*member), ...); }, members);
+  return told;
+}
+
+auto World::ToText() const -> std::string { return WriteMembers(*this, WorldMembers); }
+auto World::FromText(std::string_view text) -> World { return ReadMembers<World>(text, WorldMembers); }
+
+auto Introduction::ToText() const -> std::string { return WriteMembers(*this, IntroductionMembers); }
+auto Introduction::FromText(std::string_view text) -> Introduction {
+  return ReadMembers<Introduction>(text, IntroductionMembers);
+}
+
+auto ToldOutcome::ToText() const -> std::string { return WriteMembers(*this, OutcomeMembers); }
 auto ToldOutcome::FromText(std::string_view text) -> ToldOutcome {
-  ToldOutcome outcome;
-  outcome.code = TakeNumber(text);
-  outcome.error = Take(text);
-  outcome.host = Take(text);
-  return outcome;
+  return ReadMembers<ToldOutcome>(text, OutcomeMembers);
 }
 
 }  // namespace shardc

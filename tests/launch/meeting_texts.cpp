@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/launch/compare_facts.h"
+#include "runtime/launch/meeting_texts.h"
 #include "runtime/launch/waiting_text.h"
 
 namespace shardc {
@@ -48,6 +49,19 @@ auto With(const std::vector<Facts>& facts) -> std::vector<Introduction> {
 auto DifferenceOf(const std::vector<Facts>& facts) -> std::string {
   const Status equal = CheckFactsAreEqual(With(facts));
   return equal ? "" : equal.error().message;
+}
+
+// The form in which processes of other versions read them.
+TEST(MeetingTexts, KeepTheirForm) {
+  const World world{.num_processes = 4, .local_num_processes = 2, .command = "shardc run"};
+  EXPECT_EQ(world.ToText(), "1 41 210 shardc run");
+  EXPECT_EQ(World::FromText(world.ToText()).command, "shardc run");
+  const Introduction process{.host = "a", .facts = {{"recipe", "r.toml"}, {"plan", ""}}, .code = 3, .error = "no"};
+  EXPECT_EQ(process.ToText(), "1 a1 32 no6 recipe6 r.toml4 plan0 ");
+  const Introduction read = Introduction::FromText(process.ToText());
+  EXPECT_EQ(read.facts, process.facts);
+  EXPECT_EQ(read.code, 3);
+  EXPECT_EQ(ToldOutcome::FromText("1 74 lost3 b.c").host, "b.c");
 }
 
 TEST(FactsDiffer, NotIfAllAreEqual) {
