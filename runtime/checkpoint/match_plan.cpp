@@ -108,13 +108,22 @@ auto RolesOf(const Plan& plan, ReadPurpose purpose) -> std::map<std::string, std
   return roles;
 }
 
+/// Returns what the digest of a seed is of.
+auto DigestedOf(const Seed& seed) -> std::string_view {
+  switch (seed.format) {
+    case SeedFormat::Checkpoint: return "manifest";
+    case SeedFormat::HuggingFace: return "config.json and headers";
+  }
+  CHECK(false, "format {}", static_cast<int>(seed.format));
+}
+
 auto MatchSeed(const Manifest& manifest, std::string_view digest, const Seed& seed) -> Status {
   if (digest != seed.manifest) {
     return Fail(
         ExitCode::Checkpoint,
-        "it is not the one that the plan was made for: the digest of its manifest is {}, the plan says {}; make "
-        "the plan again",
-        digest, seed.manifest);
+        "it is not the one that the plan was made for: the digest of its {} is {}, the plan says {}; make the plan "
+        "again",
+        DigestedOf(seed), digest, seed.manifest);
   }
   Differences tensors;
   for (const SeedTensor& here : seed.tensors) {
@@ -208,14 +217,18 @@ auto MatchRunsSeed(const Manifest& manifest, const Seed& seed) -> Status {
   if (!seed.is_set() || there.digest == seed.manifest || manifest.recipe.empty()) {
     return Success{};
   }
-  return Fail(
-      ExitCode::Checkpoint,
-      "the recipe names a seed that the run did not begin from: `start.first` names step {} of run {} (digest {} "
-      "of its manifest), and the run began from {}; put it back, or begin a new run with another `start.run_id` "
-      "and `checkpoint.dir`",
-      seed.step, seed.run_id, seed.manifest,
-      there.digest.empty() ? "scratch"
-                           : fmt::format("step {} of run {} (digest {})", there.step, there.run_id, there.digest));
+  const Seed begun{.format = there.run_id == seed.run_id ? seed.format : SeedFormat::Checkpoint,
+                   .path = "",
+                   .run_id = there.run_id,
+                   .step = there.step,
+                   .manifest = there.digest,
+                   .tensors = {}};
+  return Fail(ExitCode::Checkpoint,
+              "the recipe names a seed that the run did not begin from: `start.first` names {} (digest {} of its {}), "
+              "and the run began from {}; put it back, or begin a new run with another `start.run_id` and "
+              "`checkpoint.dir`",
+              ToText(seed), seed.manifest, DigestedOf(seed),
+              begun.is_set() ? fmt::format("{} (digest {})", ToText(begun), begun.manifest) : "scratch");
 }
 
 /// A restart goes on with the state of the optimizer that kept it.

@@ -143,7 +143,22 @@ TEST_F(PublishedRun, AnotherModelThanThePlansIsRefused) {
   const Outcome refused =
       RunProcess({training_.Command("run")[0], "run", training_ / "tuned.plan", "--run-dir", training_ / "run"});
   EXPECT_EQ(refused.status, 5) << refused.err;
-  EXPECT_THAT(refused.err, HasSubstr("it is not the one that the plan was made for"));
+  EXPECT_THAT(refused.err, HasSubstr("it is not the one that the plan was made for: the digest of its config.json and "
+                                     "headers is "));
+}
+
+TEST_F(PublishedRun, RestartNamesChangedConfig) {
+  PublishedFiles files = PublishedFiles::Make("llama", "BF16");
+  Make(files, 1);
+  const Outcome run = Run("run");
+  ASSERT_EQ(run.status, 0) << run.err;
+  files.config["max_position_embeddings"] = 4096;
+  files.Write(training_ / "model", 1);
+  const Outcome again = Run("run", {"train.steps=2"});
+  EXPECT_EQ(again.status, 5) << again.err;
+  EXPECT_THAT(again.err, AllOf(HasSubstr("`start.first` names LlamaForCausalLM of Hugging Face (digest "),
+                               HasSubstr(" of its config.json and headers), and the run began from LlamaForCausalLM of "
+                                         "Hugging Face (digest ")));
 }
 
 }  // namespace
