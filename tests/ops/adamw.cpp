@@ -145,30 +145,7 @@ TEST(Adamw, TheCopyIsTheRoundedParameter) {
   });
 }
 
-// Kept in bf16: the f32 update of the same numbers, rounded, and the copy is what was kept.
-TEST(Adamw, KeepsTheRoundedUpdate) {
-  ForBackends([](const Backend& backend) {
-    const auto start = RoundedTo(DType::BF16, RandomNumbers(UpdateSlice, 1));
-    std::vector<double> in_f32;
-    for (const DType dtype : {DType::F32, DType::BF16}) {
-      KernelFixture fixture(backend, 1);
-      const SubVectorId id = AddUpdatePlan(fixture.mutable_plan());
-      for (Parameter& parameter : fixture.mutable_plan().parameters) {
-        parameter.dtype = dtype;
-      }
-      const ValueId parameter = fixture.Floats(dtype, {UpdateSlice}, start);
-      const ValueId copy = fixture.Floats(dtype == DType::F32 ? DType::BF16 : DType::F32, {UpdateSlice}, start);
-      RunSixthUpdate(fixture, id, parameter, copy);
-      if (dtype == DType::F32) {
-        in_f32 = fixture.Numbers(parameter);
-      } else {
-        EXPECT_EQ(fixture.Numbers(parameter), RoundedTo(DType::BF16, in_f32));
-        EXPECT_EQ(fixture.Numbers(copy), fixture.Numbers(parameter));
-        EXPECT_NE(fixture.Numbers(parameter), start);
-      }
-    }
-  });
-}
+TEST(Adamw, KeepsAndCopiesTheRoundedUpdate) { ExpectKeepsRounded(RunSixthUpdate); }
 
 // Each element by itself has the update that one parameter of all elements has, and padding stays.
 TEST(Adamw, UpdatesManySegments) {

@@ -18,18 +18,12 @@ static auto RunAttention(KernelFixture& fixture, const AttentionCase& test) -> o
 }
 
 TEST(Attention, EqualsLibTorchInF64) {
-  for (const DType dtype : {DType::F32, DType::BF16}) {
-    for (const AttentionShape& shape : AttentionShapes) {
-      const AttentionCase test(shape, 1, dtype);
-      ForBackends([&](const Backend& backend) {
-        SCOPED_TRACE(fmt::format("{} {}", ToText(dtype), ToText(shape)));
-        KernelFixture fixture(backend);
-        const op::Attention body = RunAttention(fixture, test);
-        ExpectClose(OpKind::Attention, "y", fixture, body.y, test.expected.y);
-        ExpectClose(OpKind::Attention, "lse", fixture, body.lse, test.expected.lse);
-      });
-    }
-  }
+  ForAttentionCases([](const Backend& backend, const AttentionCase& test) {
+    KernelFixture fixture(backend);
+    const op::Attention body = RunAttention(fixture, test);
+    ExpectClose(OpKind::Attention, "y", fixture, body.y, test.expected.y);
+    ExpectClose(OpKind::Attention, "lse", fixture, body.lse, test.expected.lse);
+  });
 }
 
 // Scores of some thousands: a softmax that does not follow the maximum overflows.
@@ -46,22 +40,7 @@ TEST(Attention, GreatScoresStayFinite) {
 }
 
 TEST(Attention, BitsDoNotDependOnThreads) {
-  for (const DType dtype : {DType::F32, DType::BF16}) {
-    const AttentionCase test({.sequence = 150, .batch = 5, .heads = 8, .kv_heads = 4, .head_dim = 32}, 1, dtype);
-    ForBackends([&](const Backend& backend) {
-      if (backend.kernels != KernelSet::Fused) {
-        return;
-      }
-      KernelFixture one(backend);
-      const op::Attention with_one = RunAttention(one, test);
-      SetComputeThreads(3);
-      KernelFixture three(backend);
-      const op::Attention with_three = RunAttention(three, test);
-      SetComputeThreads(1);
-      EXPECT_EQ(one.Numbers(with_one.y), three.Numbers(with_three.y));
-      EXPECT_EQ(one.Numbers(with_one.lse), three.Numbers(with_three.lse));
-    });
-  }
+  ExpectBitsOfAnyThreads(RunAttention, &op::Attention::y, &op::Attention::lse);
 }
 
 }  // namespace shardc

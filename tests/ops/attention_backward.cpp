@@ -22,20 +22,19 @@ static auto RunBackward(KernelFixture& fixture, const AttentionCase& test) -> op
   return body;
 }
 
+/// Runs it, and compares the gradients.
+static auto ExpectGradients(KernelFixture& fixture, const AttentionCase& test) -> void {
+  const op::AttentionBackward body = RunBackward(fixture, test);
+  ExpectClose(OpKind::AttentionBackward, "dq", fixture, body.dq, test.expected.dq);
+  ExpectClose(OpKind::AttentionBackward, "dk", fixture, body.dk, test.expected.dk);
+  ExpectClose(OpKind::AttentionBackward, "dv", fixture, body.dv, test.expected.dv);
+}
+
 TEST(AttentionBackward, EqualsLibTorchInF64) {
-  for (const DType dtype : {DType::F32, DType::BF16}) {
-    for (const AttentionShape& shape : AttentionShapes) {
-      const AttentionCase test(shape, 1, dtype);
-      ForBackends([&](const Backend& backend) {
-        SCOPED_TRACE(fmt::format("{} {}", ToText(dtype), ToText(shape)));
-        KernelFixture fixture(backend);
-        const op::AttentionBackward body = RunBackward(fixture, test);
-        ExpectClose(OpKind::AttentionBackward, "dq", fixture, body.dq, test.expected.dq);
-        ExpectClose(OpKind::AttentionBackward, "dk", fixture, body.dk, test.expected.dk);
-        ExpectClose(OpKind::AttentionBackward, "dv", fixture, body.dv, test.expected.dv);
-      });
-    }
-  }
+  ForAttentionCases([](const Backend& backend, const AttentionCase& test) {
+    KernelFixture fixture(backend);
+    ExpectGradients(fixture, test);
+  });
 }
 
 // A GPU then takes one kv head of one sequence at a time.
@@ -44,10 +43,7 @@ TEST(AttentionBackward, RunsInTheLeastWorkspace) {
   ForBackends([&](const Backend& backend) {
     KernelFixture fixture(backend);
     fixture.mutable_plan().run.attention_workspace = 0;
-    const op::AttentionBackward body = RunBackward(fixture, test);
-    ExpectClose(OpKind::AttentionBackward, "dq", fixture, body.dq, test.expected.dq);
-    ExpectClose(OpKind::AttentionBackward, "dk", fixture, body.dk, test.expected.dk);
-    ExpectClose(OpKind::AttentionBackward, "dv", fixture, body.dv, test.expected.dv);
+    ExpectGradients(fixture, test);
   });
 }
 
@@ -61,32 +57,14 @@ TEST(AttentionBackward, RunsInAnyOrder) {
       SCOPED_TRACE(ToText(shape));
       KernelFixture fixture(backend);
       fixture.mutable_plan().run.deterministic = false;
-      const op::AttentionBackward body = RunBackward(fixture, test);
-      ExpectClose(OpKind::AttentionBackward, "dq", fixture, body.dq, test.expected.dq);
-      ExpectClose(OpKind::AttentionBackward, "dk", fixture, body.dk, test.expected.dk);
-      ExpectClose(OpKind::AttentionBackward, "dv", fixture, body.dv, test.expected.dv);
+      ExpectGradients(fixture, test);
     });
   }
 }
 
 TEST(AttentionBackward, BitsDoNotDependOnThreads) {
-  for (const DType dtype : {DType::F32, DType::BF16}) {
-    const AttentionCase test({.sequence = 150, .batch = 5, .heads = 8, .kv_heads = 4, .head_dim = 32}, 1, dtype);
-    ForBackends([&](const Backend& backend) {
-      if (backend.kernels != KernelSet::Fused) {
-        return;
-      }
-      KernelFixture one(backend);
-      const op::AttentionBackward with_one = RunBackward(one, test);
-      SetComputeThreads(3);
-      KernelFixture three(backend);
-      const op::AttentionBackward with_three = RunBackward(three, test);
-      SetComputeThreads(1);
-      EXPECT_EQ(one.Numbers(with_one.dq), three.Numbers(with_three.dq));
-      EXPECT_EQ(one.Numbers(with_one.dk), three.Numbers(with_three.dk));
-      EXPECT_EQ(one.Numbers(with_one.dv), three.Numbers(with_three.dv));
-    });
-  }
+  using Op = op::AttentionBackward;
+  ExpectBitsOfAnyThreads(RunBackward, &Op::dq, &Op::dk, &Op::dv);
 }
 
 }  // namespace shardc

@@ -51,4 +51,40 @@ struct AttentionCase {
   AttentionResult expected;
 };
 
+/// Calls body(backend, test) for each element type, shape and backend.
+template <class Body>
+auto ForAttentionCases(const Body& body) -> void {
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    for (const AttentionShape& shape : AttentionShapes) {
+      const AttentionCase test(shape, 1, dtype);
+      ForBackends([&](const Backend& backend) {
+        SCOPED_TRACE(fmt::format("{} {}", ToText(dtype), ToText(shape)));
+        body(backend, test);
+      });
+    }
+  }
+}
+
+/// Expects the same bits of `run(fixture, test)` on one thread and on three, in each of the values of its op.
+template <class Run, class... Result>
+auto ExpectBitsOfAnyThreads(const Run& run, Result... results) -> void {
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    const AttentionCase test({.sequence = 150, .batch = 5, .heads = 8, .kv_heads = 4, .head_dim = 32}, 1, dtype);
+    ForBackends([&](const Backend& backend) {
+      if (backend.kernels != KernelSet::Fused) {
+        return;
+      }
+      KernelFixture one(backend);
+      const auto with_one = run(one, test);
+      SetComputeThreads(3);
+      KernelFixture three(backend);
+      const auto with_three = run(three, test);
+      SetComputeThreads(1);
+      for (const auto result : {results...}) {
+        EXPECT_EQ(one.Numbers(with_one.*result), three.Numbers(with_three.*result));
+      }
+    });
+  }
+}
+
 }  // namespace shardc

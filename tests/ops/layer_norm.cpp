@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/ops/tolerance.h"
-#include "tests/ops/torch_oracle.h"
-#include "tests/support/kernel_fixture.h"
+#include "tests/ops/norm_case.h"
 
 namespace shardc {
 
@@ -32,14 +30,7 @@ static auto ExpectTorch(const Backend& backend, DType dtype, DType residual, con
 
 TEST(LayerNorm, EqualsLibTorchInF64) {
   ForResidualTypes([](const Backend& backend, DType dtype, DType residual) {
-    for (const auto& [sequence, batch, hidden] : {std::array{1, 1, 1},
-                                                  {1, 3, 10},
-                                                  {17, 3, 70},
-                                                  {65, 1, 257},
-                                                  {5, 2, 2048},
-                                                  {64, 3, 128},
-                                                  {3, 1, 8200},
-                                                  {3, 1, 4101}}) {
+    for (const auto& [sequence, batch, hidden] : NormShapes(1)) {
       SCOPED_TRACE(fmt::format("S={} B={} H={}", sequence, batch, hidden));
       const Dims shape{sequence, batch, hidden};
       ExpectTorch(backend, dtype, residual, shape, RandomNumbers(residual, NumElements(shape), 1, 3));

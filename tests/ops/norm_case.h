@@ -1,11 +1,21 @@
-// What the tests of rms_norm and head_norm have in common: rows of which each has an rstd, against LibTorch.
+// What the tests of norms have in common: shapes, and for rms_norm and head_norm rows of which each has an rstd,
+// against LibTorch.
 #pragma once
+
+#include <array>
+#include <vector>
 
 #include "tests/ops/tolerance.h"
 #include "tests/ops/torch_oracle.h"
 #include "tests/support/kernel_fixture.h"
 
 namespace shardc {
+
+/// Returns sizes of sequences, batches and hidden states, the least of these as given.
+inline auto NormShapes(int least_hidden) -> std::vector<std::array<int, 3>> {
+  return {{1, 1, least_hidden}, {1, 3, 10},   {17, 3, 70},  {65, 1, 257},
+          {5, 2, 2048},         {64, 3, 128}, {3, 1, 8200}, {3, 1, 4101}};
+}
 
 struct NormCase {
   DType dtype = DType::F32;

@@ -1,21 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include "tests/ops/norm_case.h"
 
 namespace shardc {
 
 TEST(RmsNorm, EqualsLibTorchInF64) {
   ForResidualTypes([](const Backend& backend, DType dtype, DType residual) {
-    for (const auto& [sequence, batch, hidden] : {std::array{1, 1, 1},
-                                                  {1, 3, 10},
-                                                  {17, 3, 70},
-                                                  {65, 1, 257},
-                                                  {5, 2, 2048},
-                                                  {64, 3, 128},
-                                                  {3, 1, 8200},
-                                                  {3, 1, 4101}}) {
+    for (const auto& [sequence, batch, hidden] : NormShapes(1)) {
       ExpectTorchNorm<op::RmsNorm>(OpKind::RmsNorm, backend,
                                    {dtype, residual, {sequence, batch, hidden}, {sequence, batch}, hidden, 1e-5});
     }

@@ -108,32 +108,7 @@ auto RunSgd(KernelFixture& fixture, SubVectorId id, ValueId parameter, ValueId c
                       .nesterov = true});
 }
 
-// Kept in bf16: the f32 update of the same numbers, rounded. The copy is what was kept, in the other type; padding of
-// the copy is left alone.
-TEST(Sgd, KeepsAndCopiesTheRoundedUpdate) {
-  ForBackends([](const Backend& backend) {
-    const auto start = RoundedTo(DType::BF16, RandomNumbers(UpdateSlice, 1));
-    std::vector<double> in_f32;
-    for (const DType dtype : {DType::F32, DType::BF16}) {
-      KernelFixture fixture(backend, 1);
-      const SubVectorId id = AddUpdatePlan(fixture.mutable_plan());
-      for (Parameter& parameter : fixture.mutable_plan().parameters) {
-        parameter.dtype = dtype;
-      }
-      const ValueId parameter = fixture.Floats(dtype, {UpdateSlice}, start);
-      const ValueId copy = fixture.Floats(dtype == DType::F32 ? DType::BF16 : DType::F32, {UpdateSlice}, start);
-      RunSgd(fixture, id, parameter, copy);
-      const auto kept = fixture.Numbers(parameter);
-      EXPECT_NE(kept, start);
-      EXPECT_EQ(fixture.Numbers(copy), RoundedTo(DType::BF16, kept));
-      if (dtype == DType::F32) {
-        in_f32 = kept;
-      } else {
-        EXPECT_EQ(kept, RoundedTo(DType::BF16, in_f32));
-      }
-    }
-  });
-}
+TEST(Sgd, KeepsAndCopiesTheRoundedUpdate) { ExpectKeepsRounded(RunSgd); }
 
 }  // namespace
 }  // namespace shardc

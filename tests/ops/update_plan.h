@@ -135,4 +135,33 @@ inline auto ClipToTen(KernelFixture& fixture, SubVectorId id, ValueId gradient) 
 inline auto AboutTheLimit(int64_t step) -> double { return 0.1 * static_cast<double>(step + 1); }
 inline auto AllAlike(int64_t) -> double { return 1; }
 
+/// Expects of `run(fixture, sub_vector, parameter, copy)`, an update of rank 1's slice, that a parameter kept in bf16
+/// is the f32 update of the same numbers, rounded. The copy is what was kept, in the other type; its padding is left
+/// alone.
+template <class Run>
+auto ExpectKeepsRounded(const Run& run) -> void {
+  ForBackends([&](const Backend& backend) {
+    const auto start = RoundedTo(DType::BF16, RandomNumbers(UpdateSlice, 1));
+    std::vector<double> in_f32;
+    for (const DType dtype : {DType::F32, DType::BF16}) {
+      KernelFixture fixture(backend, 1);
+      const SubVectorId id = AddUpdatePlan(fixture.mutable_plan());
+      for (Parameter& parameter : fixture.mutable_plan().parameters) {
+        parameter.dtype = dtype;
+      }
+      const ValueId parameter = fixture.Floats(dtype, {UpdateSlice}, start);
+      const ValueId copy = fixture.Floats(dtype == DType::F32 ? DType::BF16 : DType::F32, {UpdateSlice}, start);
+      run(fixture, id, parameter, copy);
+      const auto kept = fixture.Numbers(parameter);
+      EXPECT_NE(kept, start);
+      EXPECT_EQ(fixture.Numbers(copy), RoundedTo(DType::BF16, kept));
+      if (dtype == DType::F32) {
+        in_f32 = kept;
+      } else {
+        EXPECT_EQ(kept, RoundedTo(DType::BF16, in_f32));
+      }
+    }
+  });
+}
+
 }  // namespace shardc
