@@ -16,7 +16,7 @@ namespace shardc {
 namespace {
 
 struct Sizes {
-  int64_t L, H, A, K, D, F, V, S, micro, accumulate, R;
+  int64_t L, H, A, K, D, F, V, S, R, micro = 1, accumulate = 1;
 
   auto T() const -> int64_t { return S * micro; }
   /// Elements of one block's matrices.
@@ -26,31 +26,11 @@ struct Sizes {
 };
 
 constexpr Sizes Small{
-    .L = 3, .H = 96, .A = 6, .K = 2, .D = 16, .F = 160, .V = 257, .S = 24, .micro = 2, .accumulate = 3, .R = 4};
-constexpr Sizes Quickstart{
-    .L = 4, .H = 128, .A = 4, .K = 2, .D = 32, .F = 384, .V = 256, .S = 256, .micro = 8, .accumulate = 1, .R = 2};
-constexpr Sizes Llama8B{.L = 32,
-                        .H = 4096,
-                        .A = 32,
-                        .K = 8,
-                        .D = 128,
-                        .F = 14336,
-                        .V = 128256,
-                        .S = 8192,
-                        .micro = 1,
-                        .accumulate = 1,
-                        .R = 8};
-constexpr Sizes Llama405B{.L = 126,
-                          .H = 16384,
-                          .A = 128,
-                          .K = 8,
-                          .D = 128,
-                          .F = 53248,
-                          .V = 128256,
-                          .S = 8192,
-                          .micro = 1,
-                          .accumulate = 1,
-                          .R = 512};
+    .L = 3, .H = 96, .A = 6, .K = 2, .D = 16, .F = 160, .V = 257, .S = 24, .R = 4, .micro = 2, .accumulate = 3};
+constexpr Sizes Quickstart{.L = 4, .H = 128, .A = 4, .K = 2, .D = 32, .F = 384, .V = 256, .S = 256, .R = 2, .micro = 8};
+constexpr Sizes Llama8B{.L = 32, .H = 4096, .A = 32, .K = 8, .D = 128, .F = 14336, .V = 128256, .S = 8192, .R = 8};
+constexpr Sizes Llama405B{
+    .L = 126, .H = 16384, .A = 128, .K = 8, .D = 128, .F = 53248, .V = 128256, .S = 8192, .R = 512};
 
 auto RecipeOf(const Sizes& m) -> std::string {
   return fmt::format(
