@@ -89,13 +89,12 @@ TEST(Nonfinite, StopIsAgreedBeforeTheUpdate) {
   const auto result =
       LaunchThreads(plan, {.run_dir = *training / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
         auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created ? Status(Success{}) : Status(created.error()));
+        RETURN_IF_ERROR(created);
         RankRunner& runner = **created;
-        const auto begun = runner.Begin();
-        RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
+        RETURN_IF_ERROR(runner.Begin());
         const auto before = StateOf(plan, runner);
         const auto halt = runner.Step();
-        RETURN_IF_ERROR(halt ? Status(Success{}) : Status(halt.error()));
+        RETURN_IF_ERROR(halt);
         // The premise: the last rank alone sees it.
         if (context.rank == 0) {
           EXPECT_THAT(BadParameters(plan, runner, context.rank), IsEmpty());
@@ -125,10 +124,9 @@ TEST(Nonfinite, SkipLeavesOneUpdateOutOnAllRanks) {
   const auto result =
       LaunchThreads(plan, {.run_dir = *training / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
         auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created ? Status(Success{}) : Status(created.error()));
+        RETURN_IF_ERROR(created);
         RankRunner& runner = **created;
-        const auto begun = runner.Begin();
-        RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
+        RETURN_IF_ERROR(runner.Begin());
         runner.after_data = [&] {
           if (ScalarOf(runner, plan, ScalarRole::Step) == BadStep) {
             SetNorm(plan, runner, context.rank, Huge);
@@ -138,7 +136,7 @@ TEST(Nonfinite, SkipLeavesOneUpdateOutOnAllRanks) {
         for (int64_t step = 0; step < 10; ++step) {
           const auto before = StateOf(plan, runner);
           const auto halt = runner.Step();
-          RETURN_IF_ERROR(halt ? Status(Success{}) : Status(halt.error()));
+          RETURN_IF_ERROR(halt);
           EXPECT_FALSE(halt->has_value());
           if (step == BadStep) {
             EXPECT_EQ(BadParameters(plan, runner, context.rank).empty(), context.rank == 0);

@@ -56,15 +56,14 @@ auto CauseOf(const Training& training, const Plan& plan, const Prepare& prepare,
           change(context);
         }
         auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created ? Status(Success{}) : Status(created.error()));
+        RETURN_IF_ERROR(created);
         RankRunner& runner = **created;
-        const auto begun = runner.Begin();
-        RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
+        RETURN_IF_ERROR(runner.Begin());
         if (prepare) {
           prepare(runner, context.rank);
         }
         const auto halt = runner.Step();
-        RETURN_IF_ERROR(halt ? Status(Success{}) : Status(halt.error()));
+        RETURN_IF_ERROR(halt);
         if (after) {
           after(runner, context.rank);
         }
@@ -75,7 +74,7 @@ auto CauseOf(const Training& training, const Plan& plan, const Prepare& prepare,
         }
         for (int times = 0; times < 2; ++times) {
           const auto cause = FindNonFiniteCause(runner.binder(), runner.execution(), 0);
-          RETURN_IF_ERROR(cause ? Status(Success{}) : Status(cause.error()));
+          RETURN_IF_ERROR(cause);
           std::string& text = texts[static_cast<size_t>(context.rank)];
           EXPECT_TRUE(times == 0 || text == cause->text) << text << "\n" << cause->text;
           text = cause->text;
@@ -256,12 +255,11 @@ auto LargestGradient(const Training& training, const Plan& plan) -> double {
   const auto result =
       LaunchThreads(plan, {.run_dir = training / "probe"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
         auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created ? Status(Success{}) : Status(created.error()));
+        RETURN_IF_ERROR(created);
         RankRunner& runner = **created;
-        const auto begun = runner.Begin();
-        RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
+        RETURN_IF_ERROR(runner.Begin());
         const auto halt = runner.Step();
-        RETURN_IF_ERROR(halt ? Status(Success{}) : Status(halt.error()));
+        RETURN_IF_ERROR(halt);
         for (const SubVector& sub_vector : plan.sub_vectors) {
           const View view = runner.ViewOf(sub_vector.gradient);
           double& own = largest[static_cast<size_t>(context.rank)];
@@ -371,18 +369,17 @@ TEST(NonfiniteCause, ALongRunDoesNotFloodItsLog) {
   const auto result =
       LaunchThreads(plan, {.run_dir = training / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
         auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created ? Status(Success{}) : Status(created.error()));
+        RETURN_IF_ERROR(created);
         RankRunner& runner = **created;
-        const auto begun = runner.Begin();
-        RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
+        RETURN_IF_ERROR(runner.Begin());
         Divergence divergence(runner.binder(), runner.execution());
         const StateElement at{"model.norm.weight", StateRole::Parameter, 0};
         for (int64_t step = 0; step < plan.run.steps; ++step) {
           SetInMemory(plan, runner, context.rank, at, step % 2 == 0 ? NaN : 1);
           const auto halt = runner.Step();
-          RETURN_IF_ERROR(halt ? Status(Success{}) : Status(halt.error()));
+          RETURN_IF_ERROR(halt);
           const auto text = divergence.AfterStep(halt->has_value(), "");
-          RETURN_IF_ERROR(text ? Status(Success{}) : Status(text.error()));
+          RETURN_IF_ERROR(text);
           if (context.rank == 0 && !text->empty()) {
             told.push_back(*text);
           }

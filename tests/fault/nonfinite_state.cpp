@@ -56,12 +56,11 @@ auto SaveWith(const Plan& plan, const Training& training, const std::string& run
   std::vector<std::string> messages(static_cast<size_t>(plan.mesh.num_ranks()));
   const auto result = LaunchThreads(plan, {.run_dir = training / run}, [&](RankContext& context) -> ErrorOr<ExitCode> {
     auto created = RankRunner::Create(context);
-    RETURN_IF_ERROR(created ? Status(Success{}) : Status(created.error()));
+    RETURN_IF_ERROR(created);
     RankRunner& runner = **created;
-    const auto begun = runner.Begin();
-    RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
+    RETURN_IF_ERROR(runner.Begin());
     const auto halt = runner.Step();
-    RETURN_IF_ERROR(halt ? Status(Success{}) : Status(halt.error()));
+    RETURN_IF_ERROR(halt);
     const bool owned = SetInMemory(plan, runner, context.rank, at, value);
     EXPECT_EQ(owned, context.rank == plan.mesh.num_ranks() - 1) << "rank " << context.rank;
     const Status saved = runner.RunSection(SectionKind::Save);
@@ -150,10 +149,9 @@ auto RunWithBadSteps(const Training& training, const std::set<int64_t>& bad_step
   const auto result =
       LaunchThreads(plan, {.run_dir = training / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
         auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created ? Status(Success{}) : Status(created.error()));
+        RETURN_IF_ERROR(created);
         RankRunner& runner = **created;
-        const auto begun = runner.Begin();
-        RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
+        RETURN_IF_ERROR(runner.Begin());
         const auto step_now = [&] { return static_cast<int64_t>(runner.scalars()[plan.ScalarOf(ScalarRole::Step)]); };
         const auto set_norm = [&](float value) {
           SetInMemory(plan, runner, context.rank, {.parameter = "model.norm.weight", .element = 0}, value);
@@ -165,7 +163,7 @@ auto RunWithBadSteps(const Training& training, const std::set<int64_t>& bad_step
         };
         for (int64_t step = 1; step <= plan.run.steps; ++step) {
           const auto halt = runner.Step();
-          RETURN_IF_ERROR(halt ? Status(Success{}) : Status(halt.error()));
+          RETURN_IF_ERROR(halt);
           EXPECT_EQ(runner.scalars()[plan.ScalarOf(ScalarRole::NonFinite)], bad_steps.contains(step) ? 1 : 0) << step;
           if (context.rank == 0) {
             run.steps = step;

@@ -189,12 +189,11 @@ TEST_F(Spikes, OfOneRankAreThoseOfAll) {
           };
         };
         auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created ? Status(Success{}) : Status(created.error()));
-        const auto begun = (*created)->Begin();
-        RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
+        RETURN_IF_ERROR(created);
+        RETURN_IF_ERROR((*created)->Begin());
         for (int64_t step = 1; step <= plan.run.steps; ++step) {
           const auto halt = (*created)->Step();
-          RETURN_IF_ERROR(halt ? Status(Success{}) : Status(halt.error()));
+          RETURN_IF_ERROR(halt);
           const auto scalar = [&](ScalarRole role) { return (*created)->scalars()[plan.ScalarOf(role)]; };
           const double expected = step == 12 ? 1 : 0;
           EXPECT_EQ(scalar(ScalarRole::Spike), expected) << "rank " << context.rank << ", step " << step;
