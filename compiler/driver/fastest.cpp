@@ -13,7 +13,7 @@ namespace shardc {
 
 namespace {
 
-/// The search of FastestFrom.
+/// The search of FastestThatFits.
 class Descent {
  public:
   Descent(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
@@ -21,6 +21,8 @@ class Descent {
 
   /// Returns where the search ends that begins there.
   auto From(Combination combination) -> Combination;
+  /// Returns the fastest of the layouts with each policy, all else as it is.
+  auto FastestPair() -> Combination;
   /// Plans those that were not.
   auto Plan(std::vector<Combination> combinations) -> void;
   /// Returns the time of a step; infinity where the combination is refused or does not fit. Requires: it was planned.
@@ -71,6 +73,16 @@ auto Descent::WithEach(const Combination& combination, size_t subject) const -> 
   return each;
 }
 
+auto Descent::FastestPair() -> Combination {
+  std::vector<Combination> pairs;
+  for (const Combination& with_policy : WithEach(AsItIs(offers_), static_cast<size_t>(Subject::Policy))) {
+    const std::vector<Combination> with_layout = WithEach(with_policy, static_cast<size_t>(Subject::Layout));
+    pairs.insert(pairs.end(), with_layout.begin(), with_layout.end());
+  }
+  Plan(pairs);
+  return *std::ranges::min_element(pairs, {}, [&](const Combination& one) { return TimeOf(one); });
+}
+
 auto Descent::From(Combination combination) -> Combination {
   for (bool is_changed = true; is_changed;) {
     is_changed = false;
@@ -89,10 +101,14 @@ auto Descent::From(Combination combination) -> Combination {
 
 }  // namespace
 
-auto FastestFrom(const std::vector<Combination>& begins, const FitUse& fit, const AllOffers& offers,
-                 const TrialOptions& options) -> std::optional<KnobRow> {
+auto FastestThatFits(const Combination& cheapest, const FitUse& fit, const AllOffers& offers,
+                     const TrialOptions& options) -> std::optional<KnobRow> {
   Descent descent(fit, offers, options);
+  std::vector<Combination> begins{AsItIs(offers), cheapest};
   descent.Plan(begins);
+  if (std::isinf(descent.TimeOf(begins.front()))) {
+    begins.push_back(descent.FastestPair());
+  }
   std::optional<Combination> fastest;
   for (const Combination& begin : begins) {
     if (std::isinf(descent.TimeOf(begin))) {

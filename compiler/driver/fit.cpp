@@ -108,7 +108,7 @@ auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::strin
     fit.least_ranks->row.figures->time = plan_whole(fit.least_ranks->row.knob.sets).figures.time;
   }
   if (cheapest) {
-    fit.fastest = FastestFrom({AsItIs(offers), cheapest->combination}, fit, offers, {.plan = plan_whole, .tell = tell});
+    fit.fastest = FastestThatFits(cheapest->combination, fit, offers, {.plan = plan_whole, .tell = tell});
   }
   return fit;
 }

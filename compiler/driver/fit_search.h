@@ -39,11 +39,12 @@ struct Found {
 /// bytes on the wire; of these, with the fewest keys changed. Nothing if none fits.
 auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOptions& options) -> std::optional<Found>;
 
-/// Returns the combination with the least time of a step to which this search comes: from each of `begins`, one subject
-/// after another takes the offer that fits with which a step is fastest, until none is faster by LeastGain. Nothing if
-/// no plan of `begins` fits or has a time.
-auto FastestFrom(const std::vector<Combination>& begins, const FitUse& fit, const AllOffers& offers,
-                 const TrialOptions& options) -> std::optional<KnobRow>;
+/// Returns the combination with the least time of a step to which this search comes. It begins at the recipe and at
+/// `cheapest`, and, if the recipe does not fit, at the fastest pair of a layout and a policy. One subject after another
+/// takes the offer that fits with which a step is fastest, until none is faster by LeastGain. Nothing if no plan of
+/// these has a time. Requires: `cheapest` fits.
+auto FastestThatFits(const Combination& cheapest, const FitUse& fit, const AllOffers& offers,
+                     const TrialOptions& options) -> std::optional<KnobRow>;
 /// The part of a step's time for which a key is worth changing.
 constexpr double LeastGain = 0.002;
 

@@ -317,7 +317,7 @@ auto DeclarePlan(CommandOptions& options) -> Action {
   options.Flag("--explain", values->explain, "print what the plan will cost; with -o, also write the plan");
   options.Text("--fit", values->fit, "MEMORY|MACHINE",
                "say whether each rank fits into this memory, such as 80GiB or h100 (exit code 4 if not), what each key "
-               "would change, and the cheapest keys and the fewest ranks that fit");
+               "would change, and the cheapest or fastest keys and the fewest ranks that fit");
   options.Choice("--format", values->format, {"text", "json", "html"},
                  "format of the result; html is the report as a page");
   options.Choice("--emit", values->emit, {"recipe", "model", "plan", "json", "explain"},

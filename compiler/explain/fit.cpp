@@ -149,7 +149,7 @@ static auto OptionsText(const Knob& knob) -> std::string {
 /// Returns lines on a combination of keys: `what` it is, what it sets, and its figures.
 static auto CombinationText(const FitUse& fit, std::string_view what, const KnobRow& row) -> std::string {
   if (row.knob.sets.empty()) {
-    return fmt::format("{}\n  the recipe as it is\n", what);
+    return fmt::format("{}\n  the recipe as it is{}\n", what, StepText(*row.figures));
   }
   const PlanFigures& figures = *row.figures;
   const auto share = [](int64_t now, int64_t before) {
@@ -211,7 +211,12 @@ auto RenderFitText(const FitUse& fit) -> std::string {
     return out + "a plan file cannot change; name its recipe to see what each key would change\n";
   }
   out += "\none change at a time, same batch and ranks; memory per rank, FLOPs and bytes sent per step and rank\n";
-  out += fit.now.time ? fmt::format("step: its time, estimated for {}\n", fit.now.time->machine->name) : "";
+  if (fit.now.time) {
+    const std::string caveat = CaveatOf(*fit.now.time);
+    out += Wrapped(fmt::format("step: its time, estimated for {}{}{}", fit.now.time->machine->name,
+                               caveat.empty() ? "" : "; ", caveat),
+                   2);
+  }
   out += KnobTable(fit);
   for (const KnobRow& knob : fit.knobs) {
     if (!knob.figures) {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "compiler/ops/cuda/attention.h"
 #include "compiler/ops/op_facts.h"
-#include "compiler/ops/ops.h"
+#include "compiler/plan/exchange.h"
 
 namespace shardc {
 
@@ -34,20 +35,30 @@ constexpr double NetworkShare = 0.9;
 constexpr double Kernel = 3e-6;
 constexpr double Launch = 8e-6;
 constexpr double Meetings = 15e-6;
+/// A collective of NCCL over hosts takes as many steps as their number has doublings; a message of terms is one to each
+/// other host. Expected, not measured.
+constexpr double HostStep = 14e-6;
+constexpr double Message = 2e-6;
 constexpr double ReadByHost = 12e-6;
 
 }  // namespace
 
 OpTimes::OpTimes(const Plan& plan, const MachineRow& machine) : plan_(plan), machine_(machine) {
-  if (plan_.mesh.hosts == 1 && plan_.mesh.num_ranks() > MostOfHost && plan_.mesh.num_ranks() % MostOfHost == 0) {
+  const int64_t ranks = plan_.mesh.num_ranks();
+  if (plan_.mesh.hosts > 1 || ranks <= MostOfHost) {
+    return;
+  }
+  const auto are_boxes = [&](int64_t of_host) {
     Mesh mesh = plan_.mesh;
-    mesh.hosts = mesh.num_ranks() / MostOfHost;
-    assumes_hosts_ = mesh.HostsAreBoxes();
+    mesh.hosts = ranks / of_host;
+    return ranks % of_host == 0 && mesh.HostsAreBoxes();
+  };
+  assumed_of_host_ = MostOfHost;
+  while (!are_boxes(assumed_of_host_)) {
+    --assumed_of_host_;
   }
-  if (assumes_hosts_) {
-    plan_.mesh.hosts = plan_.mesh.num_ranks() / MostOfHost;
-    plan_.run.comm = Comm::Nccl;
-  }
+  plan_.mesh.hosts = ranks / assumed_of_host_;
+  plan_.run.comm = plan_.mesh.hosts <= MostExchangingGpus ? Comm::Nccl : Comm::NcclRing;
 }
 
 /// Returns true for attention and its backward.
@@ -65,7 +76,8 @@ auto OpTimes::AttentionRate(const Op& op) const -> double {
   }
   const AttentionShares& shares = head_dim <= Attention.front().head_dim ? Attention.front() : Attention.back();
   const auto sequence = static_cast<double>(shape[0]);
-  return machine_.peak_bf16.value * (op.phase == Phase::Backward ? shares.backward : shares.forward) * sequence /
+  return machine_.peak_bf16.value * (op.phase == Phase::Backward ? shares.backward : shares.forward) *
+         std::min(1.0, static_cast<double>(head_dim) / static_cast<double>(shares.head_dim)) * sequence /
          (sequence + HalfRateSequence);
 }
 
@@ -74,45 +86,46 @@ auto OpTimes::ProductRate(const Op& op) const -> double {
   return is_bf16 ? machine_.peak_bf16.value * ProductShare : machine_.peak_f32.value * ProductShareF32;
 }
 
+auto OpTimes::OfCollective(const Op& op, const OpCost& cost) const -> OpTime {
+  OpTime time{.part = StepPart::Peers, .link = Link::InHost, .device = Meetings, .host = Meetings};
+  const CollectiveKind kind = FactsOf(op).collective;
+  const double share = kind == CollectiveKind::AllGather ? GatherShare : ReduceShare;
+  for (const WireCost& wire : cost.wires) {
+    const auto ranks = static_cast<double>(plan_.mesh.size(wire.axes));
+    const auto between = static_cast<double>(wire.group.between_hosts.value) / ranks;
+    const auto all = static_cast<double>(wire.group.all.value) / ranks;
+    time.device += (all - between) / (machine_.link_bandwidth.value * share);
+    const Exchange exchange = ExchangeOf(plan_, wire.axes);
+    if (exchange.crosses()) {
+      const auto members = static_cast<double>(exchange.members);
+      const bool sends_terms = kind == CollectiveKind::ReduceScatter && !exchange.sums_by_library;
+      time.network += between / (machine_.network_bandwidth.value * NetworkShare) +
+                      HostStep * std::ceil(std::log2(members)) + (sends_terms ? Message * (members - 1) : 0);
+    }
+  }
+  return time;
+}
+
 auto OpTimes::Of(const Op& op) const -> OpTime {
   const OpFacts& facts = FactsOf(op);
   const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan_); });
-  OpTime time{.host_waits = std::ranges::any_of(facts.scalars, [](const ScalarFact& fact) {
-                return !fact.field.empty() &&
-                       (fact.effect == ScalarEffect::SetByRank || fact.effect == ScalarEffect::SetByAll);
-              })};
+  OpTime time = cost.wires.empty() ? OpTime{} : OfCollective(op, cost);
+  time.host_waits = std::ranges::any_of(facts.scalars, [](const ScalarFact& fact) {
+    return !fact.field.empty() && (fact.effect == ScalarEffect::SetByRank || fact.effect == ScalarEffect::SetByAll);
+  });
   const auto bytes = static_cast<double>(cost.read.value + cost.written.value);
-  if (!cost.wires.empty()) {
-    time.part = StepPart::Peers;
-    time.host = Meetings;
-    time.device = Meetings;
-    time.link = Link::InHost;
-    for (const WireCost& wire : cost.wires) {
-      const auto ranks = static_cast<double>(plan_.mesh.size(wire.axes));
-      const auto between = static_cast<double>(wire.group.between_hosts.value) / ranks;
-      const auto all = static_cast<double>(wire.group.all.value) / ranks;
-      const double share = facts.collective == CollectiveKind::AllGather ? GatherShare : ReduceShare;
-      time.device += (all - between) / (machine_.link_bandwidth.value * share) +
-                     between / (machine_.network_bandwidth.value * NetworkShare);
-      time.link = between > 0 ? Link::Network : time.link;
-    }
-    return time;
-  }
   if (time.host_waits) {
-    time.host = ReadByHost;
-    return time;
+    time.host = std::max(time.host, ReadByHost);
+  } else if (cost.wires.empty() && bytes > 0 && facts.meaning != Meaning::Renamed) {
+    time.host = Launch;
+    time.device = bytes / (machine_.memory_bandwidth.value * CopyShare);
+    if (cost.matmul_flops > Flops{}) {
+      time.part = IsAttention(op) ? StepPart::Attention : StepPart::Product;
+      const double rate = IsAttention(op) ? AttentionRate(op) : ProductRate(op);
+      time.device = std::max(time.device, static_cast<double>(cost.matmul_flops.value) / rate);
+    }
+    time.device += Kernel;
   }
-  if (bytes == 0 || facts.meaning == Meaning::Renamed) {
-    return time;
-  }
-  time.host = Launch;
-  time.device = bytes / (machine_.memory_bandwidth.value * CopyShare);
-  if (cost.matmul_flops > Flops{}) {
-    time.part = IsAttention(op) ? StepPart::Attention : StepPart::Product;
-    const double rate = IsAttention(op) ? AttentionRate(op) : ProductRate(op);
-    time.device = std::max(time.device, static_cast<double>(cost.matmul_flops.value) / rate);
-  }
-  time.device += Kernel;
   return time;
 }
 

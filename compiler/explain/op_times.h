@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/base/machine_rows.h"
+#include "compiler/ops/ops.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -18,8 +19,9 @@ constexpr size_t NumLinks = 3;
 struct OpTime {
   StepPart part = StepPart::Other;
   Link link = Link::None;
-  /// Seconds of the device, and of the host to launch it.
+  /// Seconds of the device, of a collective on `link`; then of the network; and of the host to launch it.
   double device = 0;
+  double network = 0;
   double host = 0;
   /// The host goes on when the op is over, as it takes a number from it.
   bool host_waits = false;
@@ -27,23 +29,25 @@ struct OpTime {
 
 class OpTimes {
  public:
-  /// GPUs of a host, if a plan with more ranks names no hosts.
+  /// GPUs of a host, at most, if a plan with more ranks names no hosts.
   static constexpr int64_t MostOfHost = 8;
 
   OpTimes(const Plan& plan, const MachineRow& machine);
 
   auto Of(const Op& op) const -> OpTime;
-  auto assumes_hosts() const -> bool { return assumes_hosts_; }
+  /// Returns the GPUs of a host that are assumed: 0 if the plan names hosts or needs none.
+  auto assumed_of_host() const -> int64_t { return assumed_of_host_; }
 
  private:
   /// Operations per second.
   auto AttentionRate(const Op& op) const -> double;
   auto ProductRate(const Op& op) const -> double;
+  auto OfCollective(const Op& op, const OpCost& cost) const -> OpTime;
 
   /// The plan with the hosts that are assumed.
   Plan plan_;
   const MachineRow& machine_;
-  bool assumes_hosts_ = false;
+  int64_t assumed_of_host_ = 0;
 };
 
 }  // namespace shardc

@@ -94,7 +94,10 @@ auto Summary(const Report& report) -> std::string {
   for (const auto& [name, value] : cards) {
     out += fmt::format("<div><b>{}</b><span>{}</span></div>\n", Escaped(value), Escaped(name));
   }
-  return out + "</div>\n";
+  out += "</div>\n";
+  return report.time && !CaveatOf(*report.time).empty()
+             ? out + fmt::format("<p><small>step: {}</small></p>\n", Escaped(CaveatOf(*report.time)))
+             : out;
 }
 
 auto FitSection(const FitUse& fit) -> std::string {

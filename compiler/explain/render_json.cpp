@@ -85,10 +85,15 @@ static auto BlocksJson(const Report& report) -> Json {
 }
 
 static auto TimeJson(const StepTime& time) -> Json {
-  return {{"machine", time.machine->name},           {"step_seconds", time.step().value},
-          {"products_seconds", time.products.value}, {"attention_seconds", time.attention.value},
-          {"others_seconds", time.others.value},     {"peers_seconds", time.peers.value},
-          {"host_seconds", time.host.value},         {"mfu", time.mfu}};
+  return {{"machine", time.machine->name},
+          {"step_seconds", time.step().value},
+          {"products_seconds", time.products.value},
+          {"attention_seconds", time.attention.value},
+          {"others_seconds", time.others.value},
+          {"peers_seconds", time.peers.value},
+          {"host_seconds", time.host.value},
+          {"mfu", time.mfu},
+          {"assumed_ranks_per_host", time.assumed_of_host}};
 }
 
 static auto MemoryJson(const Report& report) -> Json {

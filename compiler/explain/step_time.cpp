@@ -5,6 +5,7 @@
 // A loop of many passes is followed for a few, and the last of them counts for the rest.
 #include "compiler/explain/step_time.h"
 
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,6 +22,8 @@
 namespace shardc {
 
 namespace {
+
+constexpr std::string_view MeasuredMachine = "h100-sxm";
 
 /// Samples are read, and a line of metrics is written. Source: the quickstart on one H100.
 constexpr Seconds BetweenSteps{0.5e-3};
@@ -41,20 +44,18 @@ static auto Unroll(const std::vector<Op>& ops, int64_t most) -> Unrolled {
   size_t begin = 0;
   int64_t passes = 1;
   for (const Op& op : ops) {
-    switch (LoopEdgeOf(op)) {
-      case LoopEdge::Begin:
-        begin = unrolled.ops.size();
-        passes = LoopCountOf(op);
-        break;
-      case LoopEdge::End: {
-        const std::vector<const Op*> body(unrolled.ops.begin() + static_cast<int64_t>(begin), unrolled.ops.end());
-        for (int64_t pass = 1; pass < std::min(passes, most); ++pass) {
-          unrolled.ops.insert(unrolled.ops.end(), body.begin(), body.end());
-        }
-        unrolled.left_out = std::max<int64_t>(passes - most, 0);
-        break;
+    if (LoopEdgeOf(op) == LoopEdge::Begin) {
+      begin = unrolled.ops.size();
+      passes = LoopCountOf(op);
+    }
+    unrolled.ops.push_back(&op);
+    if (LoopEdgeOf(op) == LoopEdge::End) {
+      // With the ops that begin and end it: streams wait for each other there, at each pass.
+      const std::vector<const Op*> pass(unrolled.ops.begin() + static_cast<int64_t>(begin), unrolled.ops.end());
+      for (int64_t i = 1; i < std::min(passes, most); ++i) {
+        unrolled.ops.insert(unrolled.ops.end(), pass.begin(), pass.end());
       }
-      case LoopEdge::None: unrolled.ops.push_back(&op); break;
+      unrolled.left_out += std::max<int64_t>(passes - most, 0);
     }
   }
   return unrolled;
@@ -81,11 +82,14 @@ class Simulation {
     std::vector<size_t> items;
     size_t next = 0;
     size_t running = Nothing;
+    Link link = Link::None;
     double left = 0;
   };
 
   /// Launches and begins what can be by now.
   auto Begin() -> void;
+  /// Lets the op that runs work on a link, alone for so many seconds.
+  auto Use(Lane& lane, Link link, double seconds) -> void;
   auto Slowdown(const Lane& lane) const -> double;
   /// Goes on to the next end of an op or launch.
   auto Advance() -> void;
@@ -137,15 +141,19 @@ auto Simulation::Begin() -> void {
     const Item& item = items_[lane.items[lane.next]];
     if (std::ranges::all_of(item.after, [&](size_t other) { return items_[other].is_over; })) {
       lane.running = lane.items[lane.next++];
-      lane.left = item.time.device;
-      ++users_[static_cast<size_t>(item.time.link)];
+      Use(lane, item.time.link, item.time.device);
     }
   }
 }
 
+auto Simulation::Use(Lane& lane, Link link, double seconds) -> void {
+  lane.link = link;
+  lane.left = seconds;
+  ++users_[static_cast<size_t>(link)];
+}
+
 auto Simulation::Slowdown(const Lane& lane) const -> double {
-  const Link link = items_[lane.running].time.link;
-  return link == Link::None ? 1 : users_[static_cast<size_t>(link)];
+  return lane.link == Link::None ? 1 : users_[static_cast<size_t>(lane.link)];
 }
 
 auto Simulation::PartNow() const -> StepPart {
@@ -178,9 +186,13 @@ auto Simulation::Advance() -> void {
     lane.left -= time / slowdown[i];
     if (lane.left <= 1e-12) {
       Item& item = items_[lane.running];
+      --users_[static_cast<size_t>(lane.link)];
+      if (lane.link != Link::Network && item.time.network > 0) {
+        Use(lane, Link::Network, item.time.network);
+        continue;
+      }
       item.is_over = true;
       ++num_over_;
-      --users_[static_cast<size_t>(item.time.link)];
       if (host_waits_for_ == lane.running) {
         host_waits_for_ = Nothing;
         host_free_ = now_ + item.time.host;
@@ -206,7 +218,7 @@ static auto PartTimesOf(const Plan& plan, const OpTimes& times, int64_t passes) 
 /// Returns the machine whose rates hold for a plan that names none: the one that was measured.
 static auto MachineOf(const Plan& plan) -> const MachineRow& {
   const MachineRow* const named = FindMachine(RecipeKeys(plan)["run.machine"]);
-  return named != nullptr ? *named : *FindMachine("h100-sxm");
+  return named != nullptr ? *named : *FindMachine(MeasuredMachine);
 }
 
 auto StepTimeOf(const Plan& plan, const MachineRow* machine, int64_t most_passes) -> std::optional<StepTime> {
@@ -229,7 +241,8 @@ auto StepTimeOf(const Plan& plan, const MachineRow* machine, int64_t most_passes
                 .others = seconds(StepPart::Other),
                 .peers = seconds(StepPart::Peers),
                 .host = seconds(StepPart::Host) + BetweenSteps,
-                .assumed_of_host = times.assumes_hosts() ? OpTimes::MostOfHost : 0};
+                .ranks = plan.mesh.num_ranks(),
+                .assumed_of_host = times.assumed_of_host()};
   time.mfu = static_cast<double>(StepFlopsOf(plan).model.value) / (time.step().value * machine->peak_bf16.value);
   return time;
 }
@@ -243,21 +256,29 @@ auto FormatTime(Seconds time) -> std::string {
   return fmt::format("{:.{}f} {}", value, us < 999.5 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, unit);
 }
 
+auto CaveatOf(const StepTime& time) -> std::string {
+  std::vector<std::string> parts;
+  if (time.machine->name != MeasuredMachine) {
+    parts.push_back(fmt::format("rates are those of {} by their share of the peaks", MeasuredMachine));
+  }
+  if (time.ranks > 1) {
+    parts.emplace_back("rates between ranks are expected, not measured");
+  }
+  if (time.assumed_of_host > 0) {
+    parts.push_back(fmt::format("hosts of {} are assumed, as mesh.hosts names none", time.assumed_of_host));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
 auto StepTimeText(const StepTime& time, const Plan& plan) -> std::string {
   const double tokens = static_cast<double>(plan.run.tokens_per_step) / time.step().value;
-  const std::string text =
-      fmt::format("step on {}, estimated: {}, {} tokens/s, MFU {:.1f} %\n", time.machine->name, FormatTime(time.step()),
-                  Grouped(std::llround(tokens)), 100 * time.mfu) +
-      Wrapped(fmt::format("  products {}, attention {}, other ops {}, waits for other ranks {}, for the host {}",
-                          FormatTime(time.products), FormatTime(time.attention), FormatTime(time.others),
-                          FormatTime(time.peers), FormatTime(time.host)),
-              4);
-  const std::string hosts =
-      time.assumed_of_host == 0
-          ? ""
-          : fmt::format("; hosts of {} are assumed, as mesh.hosts names none", time.assumed_of_host);
-  return text +
-         (plan.mesh.num_ranks() > 1 ? fmt::format("  rates between ranks are expected, not measured{}\n", hosts) : "");
+  const std::string caveat = CaveatOf(time);
+  return fmt::format("step on {}, estimated: {}, {} tokens/s, MFU {:.1f} %\n", time.machine->name,
+                     FormatTime(time.step()), Grouped(std::llround(tokens)), 100 * time.mfu) +
+         fmt::format("  products {}, attention {}, other ops {}\n", FormatTime(time.products),
+                     FormatTime(time.attention), FormatTime(time.others)) +
+         fmt::format("  waits for other ranks {}, for the host {}\n", FormatTime(time.peers), FormatTime(time.host)) +
+         (caveat.empty() ? "" : Wrapped("  " + caveat, 4));
 }
 
 }  // namespace shardc

@@ -23,6 +23,7 @@ struct StepTime {
   Seconds host;
 
   auto step() const -> Seconds { return products + attention + others + peers + host; }
+  int64_t ranks = 1;
   /// GPUs of a host, where the plan has more ranks than a host can have GPUs and names no hosts. 0: as the plan has it.
   int64_t assumed_of_host = 0;
   /// Model FLOPs of a rank per second, as a part of the machine's peak in bf16.
@@ -38,6 +39,8 @@ constexpr int64_t MostPassesFollowed = 3;
 auto StepTimeOf(const Plan& plan, const MachineRow* machine = nullptr, int64_t most_passes = MostPassesFollowed)
     -> std::optional<StepTime>;
 
+/// Returns what the estimate takes for granted, on one line without its end; empty if nothing.
+auto CaveatOf(const StepTime& time) -> std::string;
 /// Returns lines for people.
 auto StepTimeText(const StepTime& time, const Plan& plan) -> std::string;
 /// Returns "6.64 s", "262 ms", "49 us".

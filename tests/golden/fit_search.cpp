@@ -153,12 +153,36 @@ TEST(FitSearch, FastestIsBestOfEachSubject) {
     best += most;
   }
   ASSERT_GT(best, 5);
-  const auto found = FastestFrom({AsItIs(offers)}, fit, offers, {.plan = trial, .tell = [](size_t) {}});
+  const auto found = FastestThatFits(AsItIs(offers), fit, offers, {.plan = trial, .tell = [](size_t) {}});
   ASSERT_TRUE(found);
   EXPECT_DOUBLE_EQ(found->figures->time->step().value, 100 - best) << SetsText(found->knob);
   // From where nothing fits the search does not begin.
   const FitUse none{.budget = {.bytes = Bytes{1}}, .now = {}, .device = Device::Cuda};
-  EXPECT_FALSE(FastestFrom({AsItIs(offers)}, none, offers, {.plan = trial, .tell = [](size_t) {}}));
+  EXPECT_FALSE(FastestThatFits(AsItIs(offers), none, offers, {.plan = trial, .tell = [](size_t) {}}));
+}
+
+TEST(FitSearch, FastestBeatsEachRow) {
+  // The recipe as it is does not fit.
+  const RecipeOptions recipe{.path = "recipes/published/llama3_8b.toml",
+                             .sets = {"run.device=cuda", "model.layers=16"}};
+  const std::string text = ReadRepositoryFile(recipe.path);
+  const auto plan = CompileText(recipe.path, text, recipe.sets);
+  ASSERT_TRUE(plan.ok());
+  const FitUse fit = FitOfRecipe(*plan, recipe, text, {.bytes = Bytes{int64_t{16} << 30}});
+  ASSERT_FALSE(fit.fits());
+  ASSERT_TRUE(fit.fastest);
+  EXPECT_TRUE(fit.fits(*fit.fastest->figures));
+  size_t rows = 0;
+  for (const KnobRow& row : fit.knobs) {
+    const std::string sets = SetsText(row.knob);
+    const bool is_offered =
+        sets.find("precision.") == std::string::npos && sets.find("run.deterministic") == std::string::npos;
+    if (is_offered && row.figures && fit.fits(*row.figures)) {
+      EXPECT_LE(fit.fastest->figures->time->step().value, row.figures->time->step().value * (1 + LeastGain)) << sets;
+      ++rows;
+    }
+  }
+  EXPECT_GT(rows, 0U);
 }
 
 TEST(FitSearch, FindsTheCheapestOfAll) {

@@ -9,7 +9,9 @@
 
 #include "compiler/base/machine_rows.h"
 #include "compiler/explain/compare.h"
+#include "compiler/explain/op_times.h"
 #include "compiler/ops/communication.h"
+#include "compiler/ops/op_facts.h"
 #include "tests/golden/golden_case.h"
 
 namespace shardc {
@@ -98,6 +100,9 @@ TEST(StepTime, AssumesHostsOfEight) {
   EXPECT_EQ(named.assumed_of_host, 0);
   EXPECT_NEAR(assumed.step().value, named.step().value, 0.02 * named.step().value);
   EXPECT_EQ(StepOf(GpuPlan("recipes/published/llama3_8b.toml", layers)).assumed_of_host, 0);
+  // A host has as many as divide the ranks.
+  const SetTexts twelve{"model.layers=2", "mesh.dp=12", "batch.global=12"};
+  EXPECT_EQ(StepOf(GpuPlan("recipes/published/llama3_8b.toml", twelve)).assumed_of_host, 6);
 }
 
 TEST(StepTime, LastPassStandsForRest) {
@@ -110,6 +115,39 @@ TEST(StepTime, LastPassStandsForRest) {
                                {"model.layers=2", "mesh.dp=2", "batch.global=4", "batch.accumulate=2"}))
                     .step()
                     .value);
+}
+
+TEST(StepTime, PassesBeginOneAfterAnother) {
+  const auto with_passes = [](int64_t passes) {
+    return StepOf(GpuPlan(
+        "recipes/published/llama3_8b.toml",
+        {"model.layers=4", fmt::format("batch.accumulate={}", passes), fmt::format("batch.global={}", 8 * passes)}));
+  };
+  // The first gathers of a pass wait for the end of the pass before it, so they are not hidden.
+  const StepTime two = with_passes(2);
+  const StepTime three = with_passes(3);
+  const Plan plan = GpuPlan("recipes/published/llama3_8b.toml", {"model.layers=4"});
+  double first_gather = 0;
+  const OpTimes times(plan, H100());
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    if (FactsOf(op).collective == CollectiveKind::AllGather) {
+      first_gather = times.Of(op).device;
+      break;
+    }
+  }
+  ASSERT_GT(first_gather, 0.001);
+  EXPECT_GT(three.peers.value - two.peers.value, first_gather);
+}
+
+TEST(StepTime, LatencyGrowsWithHosts) {
+  const auto on = [](int64_t hosts) {
+    return StepOf(GpuPlan("recipes/published/llama3_8b.toml",
+                          {"model.layers=2", fmt::format("mesh.dp={}", 8 * hosts), fmt::format("mesh.hosts={}", hosts),
+                           fmt::format("batch.global={}", 8 * hosts)}))
+        .step()
+        .value;
+  };
+  EXPECT_GT(on(256), on(16) + 1e-4);
 }
 
 TEST(StepTime, CpuHasNone) {
