@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
-#include "compiler/driver/fit_search.h"
-#include "compiler/driver/in_parallel.h"
+#include "compiler/driver/trials.h"
 
 namespace shardc {
 
@@ -17,50 +15,35 @@ namespace {
 class Descent {
  public:
   Descent(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
-      : fit_(fit), offers_(offers), options_(options) {}
+      : fit_(fit), offers_(offers), trials_(offers, options) {}
 
   /// Returns where the search ends that begins there.
   auto From(Combination combination) -> Combination;
   /// Returns the fastest of the layouts with each policy, all else as it is.
   auto FastestPair() -> Combination;
-  /// Plans those that were not.
-  auto Plan(std::vector<Combination> combinations) -> void;
+  auto trials() -> Trials& { return trials_; }
   /// Returns the time of a step; infinity where the combination is refused or does not fit. Requires: it was planned.
   auto TimeOf(const Combination& combination) const -> double;
-  auto RowOf(const Combination& combination) const -> KnobRow {
-    return {.knob = KnobOf(offers_, combination), .figures = trials_.at(combination).figures};
-  }
 
  private:
   /// Returns the combination with each offer of a subject. Subjects that a layout does not have are left as they are.
-  auto WithEach(const Combination& combination, size_t subject) const -> std::vector<Combination>;
+  auto WithEach(const Combination& combination, size_t subject) const -> Combinations;
 
   const FitUse& fit_;
   const AllOffers& offers_;
-  const TrialOptions& options_;
-  std::map<Combination, Trial> trials_;
+  Trials trials_;
 };
 
-auto Descent::Plan(std::vector<Combination> combinations) -> void {
-  std::erase_if(combinations, [&](const Combination& one) { return trials_.contains(one); });
-  std::vector<Trial> trials(combinations.size());
-  InParallel(combinations.size(), [&](size_t i) { trials[i] = options_.plan(KnobOf(offers_, combinations[i]).sets); });
-  for (size_t i = 0; i < combinations.size(); ++i) {
-    trials_[combinations[i]] = std::move(trials[i]);
-  }
-  options_.tell(trials_.size());
-}
-
 auto Descent::TimeOf(const Combination& combination) const -> double {
-  const Trial& trial = trials_.at(combination);
+  const Trial& trial = trials_.of(combination);
   return trial.refused.empty() && trial.figures.time && fit_.fits(trial.figures)
              ? trial.figures.time->step().value
              : std::numeric_limits<double>::infinity();
 }
 
-auto Descent::WithEach(const Combination& combination, size_t subject) const -> std::vector<Combination> {
+auto Descent::WithEach(const Combination& combination, size_t subject) const -> Combinations {
   constexpr auto LayoutIndex = static_cast<size_t>(Subject::Layout);
-  std::vector<Combination> each;
+  Combinations each;
   for (size_t offer = 0; offer < offers_[subject].offers.size(); ++offer) {
     Combination one = combination;
     one[subject] = offer;
@@ -74,12 +57,12 @@ auto Descent::WithEach(const Combination& combination, size_t subject) const -> 
 }
 
 auto Descent::FastestPair() -> Combination {
-  std::vector<Combination> pairs;
+  Combinations pairs;
   for (const Combination& with_policy : WithEach(AsItIs(offers_), static_cast<size_t>(Subject::Policy))) {
-    const std::vector<Combination> with_layout = WithEach(with_policy, static_cast<size_t>(Subject::Layout));
+    const Combinations with_layout = WithEach(with_policy, static_cast<size_t>(Subject::Layout));
     pairs.insert(pairs.end(), with_layout.begin(), with_layout.end());
   }
-  Plan(pairs);
+  trials_.Plan(pairs);
   return *std::ranges::min_element(pairs, {}, [&](const Combination& one) { return TimeOf(one); });
 }
 
@@ -87,8 +70,8 @@ auto Descent::From(Combination combination) -> Combination {
   for (bool is_changed = true; is_changed;) {
     is_changed = false;
     for (size_t subject = 0; subject < NumSubjects; ++subject) {
-      const std::vector<Combination> each = WithEach(combination, subject);
-      Plan(each);
+      const Combinations each = WithEach(combination, subject);
+      trials_.Plan(each);
       const auto fastest = std::ranges::min_element(each, {}, [&](const Combination& one) { return TimeOf(one); });
       if (TimeOf(*fastest) < TimeOf(combination) * (1 - LeastGain)) {
         combination = *fastest;
@@ -104,8 +87,8 @@ auto Descent::From(Combination combination) -> Combination {
 auto FastestThatFits(const Combination& cheapest, const FitUse& fit, const AllOffers& offers,
                      const TrialOptions& options) -> std::optional<KnobRow> {
   Descent descent(fit, offers, options);
-  std::vector<Combination> begins{AsItIs(offers), cheapest};
-  descent.Plan(begins);
+  Combinations begins{AsItIs(offers), cheapest};
+  descent.trials().Plan(begins);
   if (std::isinf(descent.TimeOf(begins.front()))) {
     begins.push_back(descent.FastestPair());
   }
@@ -118,7 +101,7 @@ auto FastestThatFits(const Combination& cheapest, const FitUse& fit, const AllOf
     const bool is_faster = !fastest || descent.TimeOf(end) < descent.TimeOf(*fastest) * (1 - LeastGain);
     fastest = is_faster ? end : *fastest;
   }
-  return fastest ? std::optional(descent.RowOf(*fastest)) : std::nullopt;
+  return fastest ? std::optional(descent.trials().RowOf(*fastest)) : std::nullopt;
 }
 
 }  // namespace shardc

@@ -18,18 +18,16 @@
 #include <set>
 #include <tuple>
 
-#include "compiler/driver/in_parallel.h"
+#include "compiler/driver/trials.h"
 
 namespace shardc {
 
 namespace {
 
-using Combinations = std::vector<Combination>;
-
 class Search {
  public:
   Search(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
-      : fit_(fit), offers_(offers), options_(options), as_is_(AsItIs(offers)) {}
+      : fit_(fit), offers_(offers), as_is_(AsItIs(offers)), trials_(offers, options) {}
   auto Run() -> std::optional<Found>;
 
  private:
@@ -47,10 +45,8 @@ class Search {
     return Applies(subject, LayoutOf(combination)) ? Of(subject).least : std::vector{Of(subject).as_is};
   }
 
-  /// Plans those that were not.
-  auto Plan(const Combinations& combinations) -> void;
-  /// Requires: it was planned.
-  auto TrialOf(const Combination& combination) const -> const Trial& { return trials_.at(combination); }
+  auto Plan(const Combinations& combinations) -> void { trials_.Plan(combinations); }
+  auto TrialOf(const Combination& combination) const -> const Trial& { return trials_.of(combination); }
   auto Fits(const Combination& combination) const -> bool;
   /// Returns whether it may fit if it is packed better, or takes this share of its memory.
   auto MayFit(const Combination& combination, double share = 1) const -> bool;
@@ -79,22 +75,9 @@ class Search {
 
   const FitUse& fit_;
   const AllOffers& offers_;
-  const TrialOptions& options_;
   Combination as_is_{};
-  std::map<Combination, Trial> trials_;
+  Trials trials_;
 };
-
-auto Search::Plan(const Combinations& combinations) -> void {
-  const std::set<Combination> all(combinations.begin(), combinations.end());
-  Combinations fresh;
-  std::ranges::copy_if(all, std::back_inserter(fresh), [&](const Combination& one) { return !trials_.contains(one); });
-  std::vector<Trial> trials(fresh.size());
-  InParallel(fresh.size(), [&](size_t i) { trials[i] = options_.plan(KnobOf(offers_, fresh[i]).sets); });
-  for (size_t i = 0; i < fresh.size(); ++i) {
-    trials_[fresh[i]] = std::move(trials[i]);
-  }
-  options_.tell(trials_.size());
-}
 
 auto Search::Fits(const Combination& combination) const -> bool {
   const Trial& trial = TrialOf(combination);
@@ -170,7 +153,7 @@ auto Search::LayoutsThatMayFit(const Combinations& combinations) -> Combinations
   Combinations left;
   std::ranges::copy_if(combinations, std::back_inserter(left), [&](const Combination& one) {
     return std::ranges::any_of(WithEach(one, Subject::Reduce, true),
-                               [&](const Combination& each) { return trials_.contains(each) && MayFit(each); });
+                               [&](const Combination& each) { return trials_.has(each) && MayFit(each); });
   });
   return left;
 }
@@ -303,7 +286,7 @@ auto Search::FewestKeys(const Combinations& cheapest) -> Found {
       // The mildest of the offers that take as many keys.
       const auto most = std::ranges::max_element(
           combinations, {}, [&](const Combination& one) { return std::pair(TrialOf(one).figures.reserved, one); });
-      return {.combination = *most, .row = {.knob = KnobOf(offers_, *most), .figures = TrialOf(*most).figures}};
+      return {.combination = *most, .row = trials_.RowOf(*most)};
     }
   }
   CHECK(false, "one of them fits");

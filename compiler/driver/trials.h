@@ -1,0 +1,45 @@
+// The combinations of keys that a search has planned, each once.
+#pragma once
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "compiler/driver/fit_search.h"
+#include "compiler/driver/in_parallel.h"
+
+namespace shardc {
+
+using Combinations = std::vector<Combination>;
+
+class Trials {
+ public:
+  Trials(const AllOffers& offers, const TrialOptions& options) : offers_(offers), options_(options) {}
+
+  /// Plans those that were not.
+  auto Plan(const Combinations& combinations) -> void {
+    std::set<Combination> all(combinations.begin(), combinations.end());
+    std::erase_if(all, [&](const Combination& one) { return planned_.contains(one); });
+    const Combinations fresh(all.begin(), all.end());
+    std::vector<Trial> trials(fresh.size());
+    InParallel(fresh.size(), [&](size_t i) { trials[i] = options_.plan(KnobOf(offers_, fresh[i]).sets); });
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      planned_[fresh[i]] = std::move(trials[i]);
+    }
+    options_.tell(planned_.size());
+  }
+  auto has(const Combination& combination) const -> bool { return planned_.contains(combination); }
+  /// Requires: it was planned.
+  auto of(const Combination& combination) const -> const Trial& { return planned_.at(combination); }
+  auto RowOf(const Combination& combination) const -> KnobRow {
+    return {.knob = KnobOf(offers_, combination), .figures = of(combination).figures};
+  }
+
+ private:
+  const AllOffers& offers_;
+  const TrialOptions& options_;
+  std::map<Combination, Trial> planned_;
+};
+
+}  // namespace shardc
