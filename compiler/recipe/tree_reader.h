@@ -305,7 +305,7 @@ class TreeReader {
   Diagnostics& diagnostics_;
   ValueReader values_;
   bool fills_ = false;
-  /// What is given in a broken or misspelt way, so that its absence goes without saying: "model", "[model].hidden".
+  /// Keys and tables given in a broken or misspelt way, whose absence is not reported too: "model", "[model].hidden".
   std::set<std::string> excused_;
   /// Sections that a text of ours would fill in, which a fault of the recipe keeps from being found.
   std::set<std::string_view> excused_sections_;

@@ -132,7 +132,7 @@ TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
     const std::string text = OpenMixed(changed, path, fingerprints);
     EXPECT_NE(text.find(row.says), std::string::npos) << row.what << ": " << text;
   }
-  // The same samples, by another text.
+  // Another text that gives equal samples.
   Plan respelt = plan;
   respelt.data.sources[1].weight = "if step < 20 then 0.30 else 0.9";
   EXPECT_EQ(OpenMixed(respelt, path, fingerprints), "");

@@ -235,7 +235,7 @@ TEST(FitSearch, FindsTheLeastRanks) {
     const int64_t sequences = SamplesPerStep(*plan);
     const int64_t dp = plan->mesh.size(Axis::Dp);
     const int64_t micro = plan->run.micro_batch;
-    // What each number takes with each cut: with the batch as it is, and beyond that with each rank's.
+    // Memory of each number with each cut: with the batch as it is, and beyond that with each rank's.
     std::vector<std::pair<int64_t, PlanFigures>> all;
     const auto add = [&](int64_t ranks, int64_t of_rank) {
       std::vector<int64_t> cuts(of_rank);

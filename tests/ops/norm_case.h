@@ -1,4 +1,4 @@
-// What the tests of norms have in common: shapes, and for rms_norm and head_norm rows of which each has an rstd,
+// Cases that the tests of norms share: shapes, and for rms_norm and head_norm rows of which each has an rstd,
 // against LibTorch.
 #pragma once
 

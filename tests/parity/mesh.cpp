@@ -177,8 +177,8 @@ TEST(Meshes, MaskedTargetsCountOverAllReplicas) {
   }
 }
 
-// What is frozen keeps its bits and has no gradient; the others have those of training all. Vectors of norms have no
-// padding, so that the one norm outside of the blocks is all that ranks along tp sum if the blocks are frozen.
+// A frozen parameter keeps its bits and has no gradient; the others have those of training all. Vectors of norms have
+// no padding, so that the one norm outside of the blocks is all that ranks along tp sum if the blocks are frozen.
 TEST(Meshes, FrozenParametersChangeNothingElse) {
   const Sets unpadded = With(Divisible, {"model.hidden=128"});
   for (const MeshCase& mesh : MeshCases) {
