@@ -10,9 +10,9 @@ auto MachineReference() -> std::string {
       "# Machines\n\n"
       "Made by `shardc docs --machines` from `schemas/machines.def`; a test checks that it is current.\n"
       "Memory is what the driver reports to a program. Peaks are without sparsity. A link is one direction of what\n"
-      "connects a device to the others of its host, the network one direction of what connects it to other hosts. "
-      "Bytes\n"
-      "outside the arenas are what driver, collectives and libraries take on one device beside the plan's arenas.\n";
+      "connects a device to the others of its host, the network one direction of what connects it to other hosts.\n"
+      "Bytes outside the arenas are what driver, collectives and libraries take on one device beside the plan's\n"
+      "arenas.\n";
   for (const MachineRow& row : MachineRows()) {
     text += fmt::format("\n## {}\n\n{} (to its driver: {})\n\n| figure | value | source |\n|---|---|---|\n", row.name,
                         row.product, row.card);

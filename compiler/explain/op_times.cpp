@@ -44,12 +44,12 @@ constexpr double ReadByHost = 12e-6;
 }  // namespace
 
 OpTimes::OpTimes(const Plan& plan, const MachineRow& machine) : plan_(plan), machine_(machine) {
-  const int64_t ranks = plan_.mesh.num_ranks();
-  if (plan_.mesh.hosts > 1 || ranks <= MostOfHost) {
+  const int64_t ranks = plan.mesh.num_ranks();
+  if (plan.mesh.hosts > 1 || ranks <= MostOfHost) {
     return;
   }
+  Mesh mesh = plan.mesh;
   const auto are_boxes = [&](int64_t of_host) {
-    Mesh mesh = plan_.mesh;
     mesh.hosts = ranks / of_host;
     return ranks % of_host == 0 && mesh.HostsAreBoxes();
   };
@@ -57,8 +57,9 @@ OpTimes::OpTimes(const Plan& plan, const MachineRow& machine) : plan_(plan), mac
   while (!are_boxes(assumed_of_host_)) {
     --assumed_of_host_;
   }
-  plan_.mesh.hosts = ranks / assumed_of_host_;
-  plan_.run.comm = plan_.mesh.hosts <= MostExchangingGpus ? Comm::Nccl : Comm::NcclRing;
+  with_hosts_ = plan;
+  with_hosts_->mesh = mesh;
+  with_hosts_->run.comm = mesh.hosts <= MostExchangingGpus ? Comm::Nccl : Comm::NcclRing;
 }
 
 /// Returns true for attention and its backward.
@@ -68,10 +69,10 @@ static auto IsAttention(const Op& op) -> bool {
 
 auto OpTimes::AttentionRate(const Op& op) const -> double {
   const ValueId q = ValueIn(op.body, "q");
-  const Dims& shape = plan_.values[q].shape;
-  const int64_t heads = plan_.values[ValueIn(op.body, "lse")].shape[1];
+  const Dims& shape = plan().values[q].shape;
+  const int64_t heads = plan().values[ValueIn(op.body, "lse")].shape[1];
   const int64_t head_dim = shape[2] / std::max<int64_t>(heads, 1);
-  if (!CudaAttentionOf(plan_, q, ValueIn(op.body, "k"), head_dim).by_cudnn()) {
+  if (!CudaAttentionOf(plan(), q, ValueIn(op.body, "k"), head_dim).by_cudnn()) {
     return machine_.peak_f32.value * PlainAttentionShare;
   }
   const AttentionShares& shares = head_dim <= Attention.front().head_dim ? Attention.front() : Attention.back();
@@ -82,7 +83,7 @@ auto OpTimes::AttentionRate(const Op& op) const -> double {
 }
 
 auto OpTimes::ProductRate(const Op& op) const -> double {
-  const bool is_bf16 = plan_.values[AccessesOf(op.body)[0].value].dtype == DType::BF16;
+  const bool is_bf16 = plan().values[AccessesOf(op.body)[0].value].dtype == DType::BF16;
   return is_bf16 ? machine_.peak_bf16.value * ProductShare : machine_.peak_f32.value * ProductShareF32;
 }
 
@@ -91,11 +92,11 @@ auto OpTimes::OfCollective(const Op& op, const OpCost& cost) const -> OpTime {
   const CollectiveKind kind = FactsOf(op).collective;
   const double share = kind == CollectiveKind::AllGather ? GatherShare : ReduceShare;
   for (const WireCost& wire : cost.wires) {
-    const auto ranks = static_cast<double>(plan_.mesh.size(wire.axes));
+    const auto ranks = static_cast<double>(plan().mesh.size(wire.axes));
     const auto between = static_cast<double>(wire.group.between_hosts.value) / ranks;
     const auto all = static_cast<double>(wire.group.all.value) / ranks;
     time.device += (all - between) / (machine_.link_bandwidth.value * share);
-    const Exchange exchange = ExchangeOf(plan_, wire.axes);
+    const Exchange exchange = ExchangeOf(plan(), wire.axes);
     if (exchange.crosses()) {
       const auto members = static_cast<double>(exchange.members);
       const bool sends_terms = kind == CollectiveKind::ReduceScatter && !exchange.sums_by_library;
@@ -108,7 +109,7 @@ auto OpTimes::OfCollective(const Op& op, const OpCost& cost) const -> OpTime {
 
 auto OpTimes::Of(const Op& op) const -> OpTime {
   const OpFacts& facts = FactsOf(op);
-  const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan_); });
+  const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan()); });
   OpTime time = cost.wires.empty() ? OpTime{} : OfCollective(op, cost);
   time.host_waits = std::ranges::any_of(facts.scalars, [](const ScalarFact& fact) {
     return !fact.field.empty() && (fact.effect == ScalarEffect::SetByRank || fact.effect == ScalarEffect::SetByAll);

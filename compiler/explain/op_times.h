@@ -2,6 +2,8 @@
 // parts of what the machine's row says, measured on an H100 or expected: docs/explain.md names them.
 #pragma once
 
+#include <optional>
+
 #include "compiler/base/machine_rows.h"
 #include "compiler/ops/ops.h"
 #include "compiler/plan/plan.h"
@@ -44,8 +46,11 @@ class OpTimes {
   auto ProductRate(const Op& op) const -> double;
   auto OfCollective(const Op& op, const OpCost& cost) const -> OpTime;
 
-  /// The plan with the hosts that are assumed.
-  Plan plan_;
+  auto plan() const -> const Plan& { return with_hosts_ ? *with_hosts_ : plan_; }
+
+  const Plan& plan_;
+  /// The plan with the hosts that are assumed, if they are.
+  std::optional<Plan> with_hosts_;
   const MachineRow& machine_;
   int64_t assumed_of_host_ = 0;
 };

@@ -32,7 +32,8 @@ using PartTimes = std::array<double, NumStepParts>;
 
 /// A step whose loops run a few times.
 struct Unrolled {
-  std::vector<const Op*> ops;
+  /// Numbers of ops in their section.
+  std::vector<size_t> ops;
   /// Passes of the loop that are left out, each like the last one.
   int64_t left_out = 0;
 };
@@ -43,15 +44,16 @@ static auto Unroll(const std::vector<Op>& ops, int64_t most) -> Unrolled {
   Unrolled unrolled;
   size_t begin = 0;
   int64_t passes = 1;
-  for (const Op& op : ops) {
+  for (size_t number = 0; number < ops.size(); ++number) {
+    const Op& op = ops[number];
     if (LoopEdgeOf(op) == LoopEdge::Begin) {
       begin = unrolled.ops.size();
       passes = LoopCountOf(op);
     }
-    unrolled.ops.push_back(&op);
+    unrolled.ops.push_back(number);
     if (LoopEdgeOf(op) == LoopEdge::End) {
       // With the ops that begin and end it: streams wait for each other there, at each pass.
-      const std::vector<const Op*> pass(unrolled.ops.begin() + static_cast<int64_t>(begin), unrolled.ops.end());
+      const std::vector<size_t> pass(unrolled.ops.begin() + static_cast<int64_t>(begin), unrolled.ops.end());
       for (int64_t i = 1; i < std::min(passes, most); ++i) {
         unrolled.ops.insert(unrolled.ops.end(), pass.begin(), pass.end());
       }
@@ -65,7 +67,8 @@ namespace {
 
 class Simulation {
  public:
-  Simulation(const Unrolled& step, const Plan& plan, const OpTimes& times);
+  /// Takes the times of all ops of the section.
+  Simulation(const Unrolled& step, const Plan& plan, const std::vector<OpTime>& times);
   auto Run() -> PartTimes;
 
  private:
@@ -110,17 +113,18 @@ class Simulation {
 
 }  // namespace
 
-Simulation::Simulation(const Unrolled& step, const Plan& plan, const OpTimes& times) {
+Simulation::Simulation(const Unrolled& step, const Plan& plan, const std::vector<OpTime>& times) {
   std::vector<size_t> signalled(static_cast<size_t>(plan.num_events), Nothing);
-  for (const Op* op : step.ops) {
-    Item item{.time = times.Of(*op), .stream = op->stream};
-    for (const EventId event : op->waits) {
+  for (const size_t number : step.ops) {
+    const Op& op = plan.section(SectionKind::Step).ops[number];
+    Item item{.time = times[number], .stream = op.stream};
+    for (const EventId event : op.waits) {
       if (const size_t other = signalled[static_cast<size_t>(event.index)]; other != Nothing) {
         item.after.push_back(other);
       }
     }
-    if (op->signals.valid()) {
-      signalled[static_cast<size_t>(op->signals.index)] = items_.size();
+    if (op.signals.valid()) {
+      signalled[static_cast<size_t>(op.signals.index)] = items_.size();
     }
     items_.push_back(std::move(item));
   }
@@ -210,7 +214,8 @@ auto Simulation::Run() -> PartTimes {
   return parts_;
 }
 
-static auto PartTimesOf(const Plan& plan, const OpTimes& times, int64_t passes) -> std::pair<PartTimes, int64_t> {
+static auto PartTimesOf(const Plan& plan, const std::vector<OpTime>& times, int64_t passes)
+    -> std::pair<PartTimes, int64_t> {
   const Unrolled step = Unroll(plan.section(SectionKind::Step).ops, passes);
   return {Simulation(step, plan, times).Run(), step.left_out};
 }
@@ -226,7 +231,11 @@ auto StepTimeOf(const Plan& plan, const MachineRow* machine, int64_t most_passes
     return std::nullopt;
   }
   machine = machine != nullptr ? machine : &MachineOf(plan);
-  const OpTimes times(plan, *machine);
+  const OpTimes op_times(plan, *machine);
+  std::vector<OpTime> times;
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    times.push_back(op_times.Of(op));
+  }
   auto [parts, left_out] = PartTimesOf(plan, times, most_passes);
   if (left_out > 0) {
     const PartTimes fewer = PartTimesOf(plan, times, most_passes - 1).first;
@@ -242,7 +251,7 @@ auto StepTimeOf(const Plan& plan, const MachineRow* machine, int64_t most_passes
                 .peers = seconds(StepPart::Peers),
                 .host = seconds(StepPart::Host) + BetweenSteps,
                 .ranks = plan.mesh.num_ranks(),
-                .assumed_of_host = times.assumed_of_host()};
+                .assumed_of_host = op_times.assumed_of_host()};
   time.mfu = static_cast<double>(StepFlopsOf(plan).model.value) / (time.step().value * machine->peak_bf16.value);
   return time;
 }

@@ -70,7 +70,7 @@ TEST(StepTime, DependsOnLinkAndOrder) {
   const StepTime by_slow_link = StepOf(plan, &slow);
   EXPECT_GT(by_slow_link.peers.value, 2 * time.peers.value);
   EXPECT_DOUBLE_EQ(by_slow_link.products.value, time.products.value);
-  // What is gathered in time costs nothing.
+  // A gather that comes in time costs nothing.
   const StepTime late =
       StepOf(GpuPlan(recipe, {"model.layers=4", "shard.prefetch_forward=0", "shard.prefetch_backward=0"}));
   EXPECT_GT(late.peers.value, time.peers.value + 0.001);
