@@ -22,9 +22,9 @@ struct NamedList {
 }  // namespace
 
 /// Returns the keys that name lists, in the order of ListFiles.
-static auto KeysOf(const Recipe& recipe) -> std::vector<const Located<std::vector<std::string>>*> {
+static auto FileKeysOf(const Recipe& recipe) -> std::vector<const Located<std::vector<std::string>>*> {
   std::vector<const Located<std::vector<std::string>>*> keys;
-  if (recipe.data.tokens.is_set) {
+  if (recipe.data.tokens.is_set && recipe.data.source.empty()) {
     keys.push_back(&recipe.data.tokens);
   }
   for (const SourceTable& source : recipe.data.source) {
@@ -46,7 +46,7 @@ static auto KeysOf(const Recipe& recipe) -> std::vector<const Located<std::vecto
 /// `is_sound`: of the list that a key gives.
 template <class IsSound>
 static auto NamedLists(const Recipe& recipe, const IsSound& is_sound) -> std::vector<NamedList> {
-  const auto keys = KeysOf(recipe);
+  const auto keys = FileKeysOf(recipe);
   std::vector<FileList> files = ListFiles(DataOf(recipe), HeadsOf(recipe));
   std::vector<NamedList> lists;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -97,7 +97,7 @@ static auto JudgeEval(CheckContext& context, const NamedList& list, const Opened
 /// Checks that each pattern stands for a file.
 static auto CheckPatterns(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
-  for (const Located<std::vector<std::string>>* key : KeysOf(recipe)) {
+  for (const Located<std::vector<std::string>>* key : FileKeysOf(recipe)) {
     for (const std::string& path : **key) {
       if (context.IsSound(*key) && FilesOf(recipe, path).empty()) {
         context.diags()

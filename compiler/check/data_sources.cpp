@@ -7,7 +7,7 @@
 
 #include "compiler/check/check_context.h"
 #include "compiler/expr/step_evaluator.h"
-#include "compiler/recipe/source_name.h"
+#include "compiler/keys/source_name.h"
 
 namespace shardc {
 
@@ -65,7 +65,7 @@ static auto CheckNames(CheckContext& context) -> void {
     if (!context.IsSound(sources[i].name)) {
       continue;
     }
-    const std::string name = SourceName(context.recipe(), i);
+    const std::string name = SourceName(context.recipe().data.source[i], i);
     const SourceRange at = sources[i].name.is_set ? sources[i].name.at : sources[i].at;
     const auto [other, fresh] = named.try_emplace(name, at);
     if (!IsLowercaseName(name)) {
@@ -146,7 +146,8 @@ static auto CheckWeights(CheckContext& context) -> void {
       }
       if (weight.value < 0) {
         context.diags()
-            .Build(sources[s].weight.at, DiagnosticKind::DataWeightNegative, SourceName(recipe, s), weight.value, step)
+            .Build(sources[s].weight.at, DiagnosticKind::DataWeightNegative, SourceName(sources[s], s), weight.value,
+                   step)
             .Emit();
         return;
       }
@@ -162,7 +163,7 @@ static auto CheckWeights(CheckContext& context) -> void {
     // Between steps that were passed over it may have a share.
     if (!is_read[s] && (looked_at == steps || weights[s].is_constant())) {
       context.diags()
-          .Build(sources[s].weight.at, DiagnosticKind::DataSourceUnused, SourceName(recipe, s), steps)
+          .Build(sources[s].weight.at, DiagnosticKind::DataSourceUnused, SourceName(sources[s], s), steps)
           .Emit();
     }
   }

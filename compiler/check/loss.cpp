@@ -5,7 +5,7 @@
 #include <map>
 
 #include "compiler/check/check_context.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/keys/model_sizes.h"
 
 namespace shardc {
 

@@ -6,6 +6,7 @@
 #include "compiler/check/check_context.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/model/estimate.h"
+#include "compiler/recipe/resolved.h"
 
 namespace shardc {
 

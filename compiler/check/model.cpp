@@ -5,8 +5,8 @@
 #include "compiler/check/check_context.h"
 #include "compiler/model/estimate.h"
 #include "compiler/recipe/key_rows.h"
-#include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/owned_keys.h"
+#include "compiler/recipe/resolved.h"
 
 namespace shardc {
 

@@ -3,7 +3,7 @@
 #include "compiler/recipe/owned_keys.h"
 
 #include "compiler/check/check_context.h"
-#include "compiler/recipe/visit.h"
+#include "compiler/keys/sections.h"
 
 namespace shardc {
 

@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "compiler/data/file_pattern.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/keys/model_sizes.h"
+#include "compiler/plan/header.h"
+#include "compiler/recipe/resolved.h"
 #include "compiler/recipe/resolved_path.h"
-#include "compiler/recipe/source_name.h"
 
 namespace shardc {
 
@@ -28,38 +29,29 @@ static auto Resolve(const Recipe& recipe, const std::vector<std::string>& files)
   return paths;
 }
 
-/// Returns the value of a word, or the default of a plan if the word is refused.
-template <class E>
-static auto ValueOf(const OneOf<E>& word, E otherwise) -> E {
-  return word.is_accepted() ? E{word} : otherwise;
-}
-
 auto DataOf(const Recipe& recipe) -> DataSource {
-  const DataSource defaults;
-  DataSource data{.sources = {},
-                  .format = ValueOf(*recipe.data.format, defaults.format),
-                  .synthetic = ValueOf(*recipe.data.synthetic, defaults.synthetic),
-                  .order = ValueOf(*recipe.data.order, defaults.order),
-                  .seed = static_cast<uint64_t>(*recipe.data.seed),
-                  .eval_tokens = *recipe.data.eval_tokens,
-                  .eval_files = {},
-                  .vocab = *recipe.model.vocab,
-                  .seq = *recipe.model.seq};
-  if (data.is_synthetic()) {
-    data.sources.emplace_back();
-  }
+  PlanKeys keys = KeysOf(recipe);
+  const auto forget_refused = [](auto& word) {
+    if (word && !word->is_accepted()) {
+      word.reset();
+    }
+  };
+  forget_refused(keys.data.format);
+  forget_refused(keys.data.synthetic);
+  forget_refused(keys.data.order);
+  DataSource data;
+  PutData(keys, data);
   if (recipe.data.eval.is_set) {
     data.eval_files = Resolve(recipe, *recipe.data.eval);
     const OpenedList opened = OpenList(EvalList(data), data.format);
     data.eval_file_tokens = opened.is_whole() ? opened.num_ids : 0;
   }
-  if (recipe.data.tokens.is_set) {
-    data.sources.push_back({.name = "", .weight = "", .files = Resolve(recipe, *recipe.data.tokens)});
-  }
-  for (size_t i = 0; i < recipe.data.source.size(); ++i) {
-    const SourceTable& source = recipe.data.source[i];
-    data.sources.push_back(
-        {.name = SourceName(recipe, i), .weight = source.weight->text, .files = Resolve(recipe, *source.tokens)});
+  for (size_t i = 0; i < data.sources.size(); ++i) {
+    if (i < recipe.data.source.size()) {
+      data.sources[i].files = Resolve(recipe, *recipe.data.source[i].tokens);
+    } else if (recipe.data.tokens.is_set) {
+      data.sources[i].files = Resolve(recipe, *recipe.data.tokens);
+    }
   }
   return data;
 }

@@ -5,7 +5,7 @@
 
 #include "compiler/check/check_context.h"
 #include "compiler/expr/rotary.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/resolved.h"
 
 namespace shardc {
 

@@ -4,9 +4,9 @@
 
 #include "compiler/base/byte_limit.h"
 #include "compiler/check/check_context.h"
+#include "compiler/keys/sections.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/other_tools.h"
-#include "compiler/recipe/visit.h"
 
 namespace shardc {
 

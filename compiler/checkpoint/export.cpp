@@ -192,17 +192,16 @@ class Exporter {
   /// recipe's preset has, and what the model has that the run began from.
   auto LongestSeq() const -> int64_t {
     int64_t longest = manifest_.data.seq;
-    if (const auto name = manifest_.recipe.find("model.preset"); name != manifest_.recipe.end()) {
-      const PresetRow* const preset =
-          name->second.size() > 2 ? PresetNamed(name->second.substr(1, name->second.size() - 2)) : nullptr;
+    if (const auto name = ReadKeys(manifest_.recipe).keys.model.preset) {
+      const PresetRow* const preset = PresetNamed(name->text());
       longest = std::max(longest, preset == nullptr ? 0 : preset->longest_seq);
     }
     const std::string run_dir = RunDirOfCheckpoint(request_.checkpoint);
     auto record = run_dir.empty() ? Fail(ExitCode::Checkpoint, "no record")
                                   : ReadFile(run_dir + "/" + SeedRecordName, MaxManifestBytes);
     const auto seed = record ? SeedContentsFromRecord(*std::move(record)) : record.error();
-    if (seed && seed->manifest.published && seed->manifest.recipe.contains("model.seq")) {
-      longest = std::max<int64_t>(longest, std::strtoll(seed->manifest.recipe.at("model.seq").c_str(), nullptr, 10));
+    if (seed && seed->manifest.published) {
+      longest = std::max(longest, ReadKeys(seed->manifest.recipe).keys.model.seq.value_or(0));
     }
     return longest;
   }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "compiler/base/json_reader.h"
-#include "compiler/base/real_text.h"
 #include "compiler/checkpoint/published_rows.h"
+#include "compiler/keys/key_values.h"
 
 namespace shardc {
 
@@ -82,16 +82,24 @@ auto ConfigReader::ReadClass() -> Status {
   return Success{};
 }
 
-/// Returns a value as the key of [model] has it in TOML; nothing if it is of another type, or no size.
-auto InToml(const json& value, std::string_view type) -> std::optional<std::string> {
-  if (type == "Bool") {
-    return value.is_boolean() ? std::optional<std::string>(value.get<bool>() ? "true" : "false") : std::nullopt;
-  }
-  if (type == "Int") {
-    const auto count = JsonCount(value, ExitCode::Checkpoint);
-    return count ? std::optional(fmt::format("{}", *count)) : std::nullopt;
-  }
-  return value.is_number() ? std::optional(RealText(value.get<double>())) : std::nullopt;
+// Read a value as the key of [model] takes it; false if it is of another type, or no size.
+auto Take(const json& value, std::optional<bool>& key) -> bool {
+  key = value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
+  return key.has_value();
+}
+auto Take(const json& value, std::optional<int64_t>& key) -> bool {
+  const auto count = JsonCount(value, ExitCode::Checkpoint);
+  key = count ? std::optional(*count) : std::nullopt;
+  return key.has_value();
+}
+auto Take(const json& value, std::optional<double>& key) -> bool {
+  key = value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+  return key.has_value();
+}
+/// Refuses keys of other types, which no row names.
+template <class T>
+auto Take(const json&, std::optional<T>&) -> bool {
+  return false;
 }
 
 auto ConfigReader::ReadSize(const SizeRow& row) -> Status {
@@ -105,16 +113,14 @@ auto ConfigReader::ReadSize(const SizeRow& row) -> Status {
   if (value.is_null() && follows) {
     return Success{};
   }
-  const auto type = std::ranges::find(KeyTypes, row.model_key, &KeyType::key);
-  const auto text = InToml(value, type->type);
-  if (!text) {
-    return Refuse("`{}` is {:.60}, and gives `model.{}`, which takes {}", row.key, value.dump(), row.model_key,
-                  type->type == "Bool"  ? "true or false"
-                  : type->type == "Int" ? "a whole number"
-                                        : "a number");
-  }
-  published_.model[std::string(row.model_key)] = *text;
-  return Success{};
+  Status taken = Success{};
+  ForEachKey(published_.model, [&](const KeyInfo& key, auto& leaf) {
+    if (key.name == row.model_key && !Take(value, leaf)) {
+      taken = Refuse("`{}` is {:.60}, and gives `model.{}`, which takes {}", row.key, value.dump(), row.model_key,
+                     DescribeType(key.type));
+    }
+  });
+  return taken;
 }
 
 auto ConfigReader::CheckOnly(const OnlyRow& row) -> Status {
@@ -201,7 +207,7 @@ auto ConfigReader::ReadScaling(const json& rope, const char* key) -> Status {
                   factor.dump());
   }
   if (*row->formula != '\0') {
-    published_.model["rope_frequency"] = fmt::format("\"{}\"", fmt::vformat(row->formula, numbers));
+    published_.model.rope_frequency = Formula{fmt::vformat(row->formula, numbers)};
   }
   return Success{};
 }
@@ -236,7 +242,7 @@ auto ConfigReader::ReadRope() -> Status {
   if (theta != nullptr && !theta->is_number()) {
     return Refuse("`rope_theta` is {:.60}, which is no number", theta->dump());
   }
-  published_.model["rope_theta"] = RealText(theta == nullptr ? Default : theta->get<double>());
+  published_.model.rope_theta = theta == nullptr ? Default : theta->get<double>();
   return Success{};
 }
 
@@ -244,7 +250,7 @@ auto ConfigReader::CheckKeys() const -> Status {
   for (const auto& [key, value] : config_.items()) {
     const auto is_row = [&](const auto& row) { return row.architecture == class_->name && row.key == key; };
     if (std::ranges::any_of(SizeRows, is_row) || std::ranges::any_of(OnlyRows, is_row) ||
-        std::ranges::any_of(FreeRows, is_row) || std::ranges::find(ReadKeys, key) != ReadKeys.end() ||
+        std::ranges::any_of(FreeRows, is_row) || std::ranges::find(KnownKeys, key) != KnownKeys.end() ||
         std::ranges::find(IgnoredKeys, key) != IgnoredKeys.end() ||
         std::ranges::find(RefusedRows, key, &RefusedRow::key) != RefusedRows.end()) {
       continue;
@@ -268,7 +274,7 @@ auto ConfigReader::Read() -> ErrorOr<PublishedConfig> {
   }
   RETURN_IF_ERROR(ReadClass());
   published_.architecture = class_->name;
-  published_.model["family"] = fmt::format("\"{}\"", class_->family);
+  published_.model.family = OneOf<Family>(std::string(class_->family));
   for (const SizeRow& row : SizeRows) {
     if (row.architecture == class_->name) {
       RETURN_IF_ERROR(ReadSize(row));
@@ -282,7 +288,6 @@ auto ConfigReader::Read() -> ErrorOr<PublishedConfig> {
   RETURN_IF_ERROR(ReadType());
   RETURN_IF_ERROR(ReadRope());
   RETURN_IF_ERROR(CheckKeys());
-  published_.tied = published_.model.at("tied") == "true";
   return std::move(published_);
 }
 

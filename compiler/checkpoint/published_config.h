@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "compiler/base/error_or.h"
+#include "compiler/keys/plan_keys.h"
 #include "compiler/plan/types.h"
 
 namespace shardc {
@@ -17,16 +18,14 @@ constexpr const char* ConfigName = "config.json";
 struct PublishedConfig {
   /// The class of transformers that computes the model: "LlamaForCausalLM".
   std::string architecture;
-  /// The keys of [model] with their values in TOML, "layers" and "32"; all that the family has, save those that have
-  /// their defaults: rope_frequency, and kv_heads and head_dim where they follow from other keys. `seq` is the longest
-  /// sequence that the model takes.
-  std::map<std::string, std::string> model;
+  /// The keys of [model]; all that the family has, save those that have their defaults: rope_frequency, and kv_heads
+  /// and head_dim where they follow from other keys. `seq` is the longest sequence that the model takes.
+  ModelSectionOf<InPlan> model;
   /// The keys that decide about the model, with their values as they are in the file, in JSON.
   std::map<std::string, std::string> read;
   /// The type of all weights, and the key that says so; nothing if the file gives none.
   std::optional<DType> dtype;
   std::string dtype_key;
-  bool tied = false;
 };
 
 /// Reads the text of a config.json. Errors: ExitCode::Checkpoint, with key and remedy.

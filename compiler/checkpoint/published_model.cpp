@@ -185,7 +185,7 @@ auto FindCopies(const PublishedConfig& config, Manifest& manifest) -> Status {
     const auto copy = manifest.tensors.find(name);
     const auto of = manifest.tensors.find(other);
     if (copy == manifest.tensors.end()) {
-      if (!config.tied && of != manifest.tensors.end()) {
+      if (!config.model.tied.value_or(false) && of != manifest.tensors.end()) {
         return Fail(ExitCode::Checkpoint,
                     "it has no tensor {}, and {} does not say `tie_word_embeddings` true; get the rest of the model's "
                     "files, or correct the key",
@@ -193,7 +193,7 @@ auto FindCopies(const PublishedConfig& config, Manifest& manifest) -> Status {
       }
       continue;
     }
-    if (!config.tied || of == manifest.tensors.end()) {
+    if (!config.model.tied.value_or(false) || of == manifest.tensors.end()) {
       continue;
     }
     if (copy->second.shape != of->second.shape || copy->second.dtype != of->second.dtype) {
@@ -234,8 +234,10 @@ auto ReadPublishedModel(const Descriptor& directory) -> ErrorOr<Manifest> {
   manifest.run_id = config->architecture;
   manifest.plan_hash = DigestText(0, 0);
   manifest.state["step"] = 0;
-  for (const auto& [key, value] : config->model) {
-    manifest.recipe["model." + key] = value;
+  PlanKeys keys;
+  keys.model = config->model;
+  for (RecipeEntry& entry : WriteKeys(keys)) {
+    manifest.recipe[std::move(entry.key)] = std::move(entry.value);
   }
   manifest.published = PublishedModel{.config = config->read};
 

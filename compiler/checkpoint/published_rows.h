@@ -99,7 +99,7 @@ inline constexpr auto RefusedRows = std::to_array<RefusedRow>({
 #include "schemas/hf_config.def"
 });
 
-inline constexpr auto ReadKeys = std::to_array<std::string_view>({
+inline constexpr auto KnownKeys = std::to_array<std::string_view>({
 #define HF_READ(key) #key,
 #include "schemas/hf_config.def"
 });
@@ -112,14 +112,5 @@ inline constexpr auto IgnoredKeys = std::to_array<std::string_view>({
 /// Keys whose values are ids of a tokenizer.
 inline constexpr auto SpecialTokenKeys =
     std::to_array<std::string_view>({"bos_token_id", "eos_token_id", "pad_token_id"});
-
-struct KeyType {
-  std::string_view key;
-  std::string_view type;
-};
-inline constexpr auto KeyTypes = std::to_array<KeyType>({
-#define MODEL_KEY(name, Type, ...) {#name, #Type},
-#include "schemas/model_keys.def"
-});
 
 }  // namespace shardc::published

@@ -39,6 +39,8 @@ static auto WordsOf(const OptionRow& row) -> std::vector<std::string> {
     for (const MachineRow& machine : MachineRows()) {
       words.emplace_back(machine.name);
     }
+  } else if (row.long_name == "--unset") {
+    words = KeyPaths();
   } else if (row.metavar.find('|') != std::string::npos && row.metavar != "RECIPE|PLAN") {
     words = Split(row.metavar, '|');
   }

@@ -33,12 +33,13 @@ static auto PlanOf(const RecipeOptions& options) -> ErrorOr<Plan> {
 }
 
 static auto RunDiff(const DiffOptions& options) -> ExitCode {
-  // What --set changes is B; where no B is named, B is A with the change.
+  // What --set and --unset change is B; where no B is named, B is A with the change.
   RecipeOptions first = options.recipe;
   first.sets.clear();
+  first.unsets.clear();
   RecipeOptions second = options.recipe;
   second.path = options.other.empty() ? options.recipe.path : options.other;
-  if (options.other.empty() && options.recipe.sets.empty()) {
+  if (options.other.empty() && !SetOption(options.recipe).is_given) {
     return ReportError(Fail(ExitCode::Usage, "diff takes two recipes or plans, or one recipe and --set"));
   }
   const auto a = PlanOf(first);
@@ -62,9 +63,9 @@ static auto RunDiff(const DiffOptions& options) -> ExitCode {
 auto DeclareDiff(CommandOptions& options) -> Action {
   const auto values = std::make_shared<DiffOptions>();
   options.Positional("A", values->recipe.path, "a recipe (TOML) or a plan file");
-  options.Positional("B", values->other, "another one; default: A with what --set changes", false);
-  options.Repeated("--set", values->recipe.sets, "SECTION.KEY=VALUE",
-                   "set a key of B to another value than its recipe does; repeatable");
+  options.Positional("B", values->other, "another one; default: A with what --set and --unset change, which are of B",
+                     false);
+  DeclareOverrides(options, values->recipe);
   options.Flag("--strict", values->recipe.is_strict, "treat warnings as errors");
   options.Choice("--color", values->recipe.color, {"auto", "always", "never"}, "colour of messages");
   options.Choice("--format", values->format, {"text", "json"}, "format of the result");

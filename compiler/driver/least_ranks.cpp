@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "compiler/driver/fit_search.h"
-#include "compiler/explain/recipe_keys.h"
+#include "compiler/plan/header.h"
 
 namespace shardc {
 
@@ -23,7 +23,7 @@ static auto CutThatFits(const FitUse& fit, const Plan& plan, int64_t dp, int64_t
     set("mesh.dp", dp, plan.mesh.size(Axis::Dp));
     set("batch.micro", micro, plan.run.micro_batch);
     set("batch.accumulate", sequences / micro, plan.run.accumulate);
-    if (!RecipeKeys(plan)["batch.global"].empty()) {
+    if (KeysOf(plan).batch.global) {
       set("batch.global", of_step, SamplesPerStep(plan));
     }
     return sets;

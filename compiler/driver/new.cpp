@@ -21,11 +21,11 @@
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
+#include "compiler/keys/toml_value.h"
 #include "compiler/recipe/from_torchtitan.h"
 #include "compiler/recipe/presets.h"
 #include "compiler/recipe/reference.h"
 #include "compiler/recipe/text_guard.h"
-#include "compiler/recipe/write.h"
 
 namespace shardc {
 

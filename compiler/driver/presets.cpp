@@ -12,7 +12,7 @@
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
 #include "compiler/model/model_family.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/resolved.h"
 
 namespace shardc {
 

@@ -9,6 +9,7 @@
 #include "compiler/diag/render_order.h"
 #include "compiler/driver/output.h"
 #include "compiler/plan/text.h"
+#include "compiler/recipe/override.h"
 #include "compiler/recipe/presets.h"
 #include "compiler/verify/read_plan.h"
 
@@ -16,10 +17,26 @@ namespace shardc {
 
 auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> void {
   options.Positional("RECIPE|PLAN", values.path, "a recipe (TOML) or a plan file");
-  options.Repeated("--set", values.sets, "SECTION.KEY=VALUE",
-                   "set a key to another value than the recipe does; repeatable");
+  DeclareOverrides(options, values);
   options.Flag("--strict", values.is_strict, "treat warnings as errors");
   options.Choice("--color", values.color, {"auto", "always", "never"}, "colour of messages");
+}
+
+auto DeclareOverrides(CommandOptions& options, RecipeOptions& values) -> void {
+  options.Repeated("--set", values.sets, "SECTION.KEY=VALUE",
+                   "set a key to another value than the recipe does; repeatable");
+  options.Repeated("--unset", values.unsets, "SECTION.KEY",
+                   "take a key or a list out, as if the recipe did not have it, before any --set; repeatable");
+}
+
+/// Returns the overrides as a recipe takes them.
+static auto OverridesOf(const RecipeOptions& options) -> std::vector<std::string> {
+  std::vector<std::string> overrides;
+  for (const std::string& key : options.unsets) {
+    overrides.push_back(fmt::format("{}{}", UnsetPrefix, key));
+  }
+  overrides.insert(overrides.end(), options.sets.begin(), options.sets.end());
+  return overrides;
 }
 
 RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::string> text, LeftOut left_out)
@@ -41,7 +58,7 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
     return Error{ExitCode::Usage, ""};
   }
   SetCheckContext(fmt::format("checking {}", options_.path));
-  auto recipe = ReadAndCheck(options_.path, *std::move(text), options_.sets, sources_, diagnostics_, read_);
+  auto recipe = ReadAndCheck(options_.path, *std::move(text), OverridesOf(options_), sources_, diagnostics_, read_);
   if (!recipe) {
     return recipe.error();
   }
@@ -103,7 +120,9 @@ auto ReadRecipeOrPlan(const std::string& path) -> NamedText {
   return text ? NamedText{.text = *text, .is_plan = IsPlanText(*text)} : NamedText{};
 }
 
-auto SetOption(const RecipeOptions& options) -> GivenOption { return {"--set", !options.sets.empty()}; }
+auto SetOption(const RecipeOptions& options) -> GivenOption {
+  return options.sets.empty() ? GivenOption{"--unset", !options.unsets.empty()} : GivenOption{"--set", true};
+}
 
 auto RefuseRecipeOptions(const std::string& path, const std::vector<GivenOption>& options) -> Status {
   for (const GivenOption& option : options) {

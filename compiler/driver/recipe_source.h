@@ -16,11 +16,14 @@ namespace shardc {
 struct RecipeOptions {
   std::string path;
   std::vector<std::string> sets;
+  std::vector<std::string> unsets;
   bool is_strict = false;
   std::string color = "auto";
 };
 
 auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> void;
+/// Declares --set and --unset.
+auto DeclareOverrides(CommandOptions& options, RecipeOptions& values) -> void;
 
 /// A recipe with the texts and diagnostics that belong to it. Stays where it is made: diagnostics point to sources.
 class RecipeSource {
@@ -78,7 +81,7 @@ struct GivenOption {
   bool is_given = false;
 };
 
-/// `--set`, as it was given.
+/// `--set` or `--unset`, as it was given.
 auto SetOption(const RecipeOptions& options) -> GivenOption;
 
 /// Errors: Usage, where one that acts on a recipe was given beside a plan.

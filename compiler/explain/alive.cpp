@@ -16,9 +16,9 @@
 #include "compiler/base/devices.h"
 #include "compiler/explain/fold.h"
 #include "compiler/explain/more_ranks.h"
-#include "compiler/explain/recipe_keys.h"
 #include "compiler/ops/loss.h"
 #include "compiler/ops/unit_collectives.h"
+#include "compiler/plan/header.h"
 
 namespace shardc {
 
@@ -137,7 +137,7 @@ static auto KeyOfWhole(const Plan& plan, const Life& life) -> std::string {
   const bool is_of_one = std::ranges::any_of(
       sub_vector.segments, [&](const Segment& segment) { return segment.end - segment.begin > sub_vector.length / 2; });
   // A unit of a size takes as many more parameters as these have fewer elements.
-  const bool has_size = RecipeKeys(plan)["shard.units"].starts_with("size:");
+  const bool has_size = KeysOf(plan).shard.units.value_or("").starts_with("size:");
   return !is_of_one ? "shard.units" : has_size ? "" : "mesh.tp";
 }
 
@@ -244,17 +244,18 @@ class Judge {
     use.count_kept += is_kept ? 1 : 0;
   }
   /// Returns true if the policy decides what forward keeps of the block.
-  auto HasPolicy(int32_t layer) const -> bool { return policy_ == "none" ? is_of_all_ : again_.contains(layer); }
+  auto HasPolicy(int32_t layer) const -> bool {
+    return keys_.recompute.policy == RecomputePolicy::None ? keys_.recompute.layers == Condition{"true"}
+                                                           : again_.contains(layer);
+  }
   auto Lowers(const Row& row) const -> bool;
 
  private:
   auto UseOf(BufferId id) -> NameUse& { return *uses_of_[static_cast<size_t>(id.index)]; }
-  auto DepthOf(const std::string& key) const -> int64_t;
+  auto DepthOf(const std::optional<int64_t>& prefetch) const -> int64_t;
 
   const Plan& plan_;
-  RecipeKeys keys_;
-  std::string policy_;
-  bool is_of_all_;
+  PlanKeys keys_;
   /// Blocks of which ops are computed again.
   std::set<int32_t> again_;
   std::map<std::string, NameUse> uses_;
@@ -263,8 +264,7 @@ class Judge {
   std::vector<NameUse*> uses_of_;
 };
 
-Judge::Judge(const Plan& plan)
-    : plan_(plan), keys_(plan), policy_(keys_["recompute.policy"]), is_of_all_(keys_["recompute.layers"] == "true") {
+Judge::Judge(const Plan& plan) : plan_(plan), keys_(KeysOf(plan)) {
   for (const Buffer& buffer : plan.buffers) {
     NumberedName name = Numbered(buffer.name);
     const auto [use, fresh] = uses_.try_emplace(std::move(name.pattern));
@@ -295,9 +295,8 @@ Judge::Judge(const Plan& plan)
   }
 }
 
-auto Judge::DepthOf(const std::string& key) const -> int64_t {
-  const std::string value = keys_[key];
-  return value.empty() ? (FactsOf(plan_.device).family == DeviceFamily::Cuda ? 1 : 0) : std::stoll(value);
+auto Judge::DepthOf(const std::optional<int64_t>& prefetch) const -> int64_t {
+  return prefetch.value_or(FactsOf(plan_.device).family == DeviceFamily::Cuda ? 1 : 0);
 }
 
 auto Judge::Lowers(const Row& row) const -> bool {
@@ -308,27 +307,30 @@ auto Judge::Lowers(const Row& row) const -> bool {
   if (key == "mesh.dp") {
     // A rank alone keeps whole gradients, of which several ranks have two or three beside their slices.
     const bool is_alone = row.alike.category == Category::Gradients && plan_.mesh.size(Axis::Dp) == 1;
-    return is_alone ? keys_["batch.reduce"] == "each" && use.count_at_peak > 3 : most * row.left_of_slice < at_peak;
+    return is_alone ? keys_.batch.reduce == BatchReduce::Each && use.count_at_peak > 3
+                    : most * row.left_of_slice < at_peak;
   }
   if (key == "mesh.tp" || key == "batch.micro") {
     return most / 2 < at_peak;
   }
   if (key == "recompute.policy") {
     // Backward has the results of one block at once.
-    return policy_ != "full" && row.count_of_policy > 1;
+    return keys_.recompute.policy != RecomputePolicy::Full && row.count_of_policy > 1;
   }
   // Units of a size may be smaller than a block.
-  const int64_t in_use = keys_["shard.units"].starts_with("size:") ? plan_.units.size() : 1;
-  const bool has_ring = !keys_["shard.gather_ring"].empty();
-  const int64_t ahead = std::max(DepthOf("shard.prefetch_forward"), DepthOf("shard.prefetch_backward"));
+  const int64_t in_use = keys_.shard.units.value_or("").starts_with("size:") ? plan_.units.size() : 1;
+  const bool has_ring = keys_.shard.gather_ring.has_value();
+  const int64_t forward = DepthOf(keys_.shard.prefetch_forward);
+  const int64_t backward = DepthOf(keys_.shard.prefetch_backward);
   if (key == "shard.prefetch_forward" || key == "shard.prefetch_backward") {
     // One unit is in use wherever the peak is.
     const auto num_kept = std::ranges::count(plan_.units, false, &Unit::reshard_after_forward);
-    const std::string other = key == "shard.prefetch_forward" ? "shard.prefetch_backward" : "shard.prefetch_forward";
-    return DepthOf(key) > 0 && !has_ring && use.count_at_peak > in_use + num_kept + DepthOf(other);
+    const bool is_forward = key == "shard.prefetch_forward";
+    return (is_forward ? forward : backward) > 0 && !has_ring &&
+           use.count_at_peak > in_use + num_kept + (is_forward ? backward : forward);
   }
   if (key == "shard.reshard_after_forward" || key == "shard.override") {
-    return !has_ring && use.count_kept > in_use + ahead;
+    return !has_ring && use.count_kept > in_use + std::max(forward, backward);
   }
   return true;
 }

@@ -9,38 +9,15 @@
 #include "compiler/explain/json_lines.h"
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
+#include "compiler/plan/header.h"
 
 namespace shardc {
 
-/// Returns the recipe of a plan. If no key gives the run an id, the name of the recipe's file does.
-static auto EntriesOf(const Plan& plan) -> std::vector<RecipeEntry> {
-  constexpr std::string_view RunId = "start.run_id";
-  std::vector<RecipeEntry> entries = plan.recipe;
-  if (std::ranges::find(entries, RunId, &RecipeEntry::key) == entries.end()) {
-    entries.push_back({.key = std::string(RunId), .value = fmt::format("\"{}\"", plan.run.run_id)});
-  }
-  return entries;
-}
-
-/// Returns the changes in the order of `a`, then the keys that only `b` has.
-static auto KeyChangesOf(const std::vector<RecipeEntry>& a, const std::vector<RecipeEntry>& b)
-    -> std::vector<KeyChange> {
-  const auto value_in = [](const std::vector<RecipeEntry>& entries, const std::string& key) -> std::string {
-    const auto found = std::ranges::find(entries, key, &RecipeEntry::key);
-    return found == entries.end() ? "" : found->value;
-  };
-  std::vector<KeyChange> changes;
-  for (const RecipeEntry& entry : a) {
-    if (const std::string other = value_in(b, entry.key); other != entry.value) {
-      changes.push_back({entry.key, entry.value, other});
-    }
-  }
-  for (const RecipeEntry& entry : b) {
-    if (value_in(a, entry.key).empty()) {
-      changes.push_back({entry.key, "", entry.value});
-    }
-  }
-  return changes;
+/// Returns the keys of a plan. If no key gives the run an id, the name of the recipe's file does.
+static auto KeysWithRunId(const Plan& plan) -> PlanKeys {
+  PlanKeys keys = KeysOf(plan);
+  keys.start.run_id = keys.start.run_id.value_or(plan.run.run_id);
+  return keys;
 }
 
 static auto FiguresIn(const Report& report) -> std::vector<FigureChange> {
@@ -90,10 +67,10 @@ static auto FigureChangesOf(const Report& a, const Report& b) -> std::vector<Fig
 }
 
 auto Compare(const Report& a, const Report& b) -> Comparison {
-  std::vector<KeyChange> keys = KeyChangesOf(EntriesOf(*a.plan), EntriesOf(*b.plan));
+  std::vector<KeyDifference> keys = DifferencesOf(KeysWithRunId(*a.plan), KeysWithRunId(*b.plan));
   // One key may give two devices: a run puts that of its machine on record.
   constexpr std::string_view Device = "run.device";
-  if (a.plan->device != b.plan->device && std::ranges::find(keys, Device, &KeyChange::key) == keys.end()) {
+  if (a.plan->device != b.plan->device && std::ranges::find(keys, Device, &KeyDifference::key) == keys.end()) {
     keys.push_back(
         {"run.device, by the machine", std::string(ToText(a.plan->device)), std::string(ToText(b.plan->device))});
   }
@@ -136,7 +113,7 @@ auto RenderComparisonText(const Comparison& comparison) -> std::string {
     return fmt::format("the same plan, {}\n", comparison.hash_a);
   }
   std::string out;
-  for (const KeyChange& change : comparison.keys) {
+  for (const KeyDifference& change : comparison.keys) {
     const auto value = [](const std::string& text) { return text.empty() ? "(unset)" : text; };
     out += Wrapped(fmt::format("  {}  {} -> {}", change.key, value(change.a), value(change.b)), 4);
   }
@@ -169,7 +146,7 @@ auto RenderComparisonJson(const Comparison& comparison) -> std::string {
   const auto value = [](const std::string& text) {
     return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
   };
-  for (const KeyChange& change : comparison.keys) {
+  for (const KeyDifference& change : comparison.keys) {
     json["keys"].push_back({{"key", change.key}, {"a", value(change.a)}, {"b", value(change.b)}});
   }
   for (const FigureChange& figure : comparison.figures) {

@@ -5,16 +5,9 @@
 #include <vector>
 
 #include "compiler/explain/explain.h"
+#include "compiler/keys/plan_keys.h"
 
 namespace shardc {
-
-struct KeyChange {
-  /// "recompute.policy"; or a part of a plan that no key says, such as "plan hash".
-  std::string key;
-  /// In TOML; empty where it is not set.
-  std::string a;
-  std::string b;
-};
 
 enum class FigureKind : uint8_t { Memory, Wire, Flops, Time, Count };
 template <>
@@ -33,7 +26,8 @@ struct FigureChange {
 struct Comparison {
   std::string hash_a;
   std::string hash_b;
-  std::vector<KeyChange> keys;
+  /// Keys, and what decides the plan beside them.
+  std::vector<KeyDifference> keys;
   /// All that differ, memory first, then communication, then FLOPs.
   std::vector<FigureChange> figures;
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "compiler/base/devices.h"
-#include "compiler/explain/recipe_keys.h"
+#include "compiler/plan/header.h"
 
 namespace shardc {
 
@@ -16,17 +16,17 @@ namespace {
 
 struct Knobs {
   const Plan& plan;
-  RecipeKeys keys;
+  PlanKeys keys;
   std::vector<Knob> all;
 
   auto Add(std::vector<std::string> sets, std::string refused = "") -> void {
     all.push_back({std::move(sets), std::move(refused)});
   }
   /// Sets a key to each of the values that it does not have.
-  auto AddOthers(const std::string& key, const std::vector<std::string>& values) -> void {
+  auto AddOthers(OriginKey key, const std::vector<std::string>& values) -> void {
     for (const std::string& value : values) {
-      if (keys[key] != value) {
-        Add({key + "=" + value});
+      if (ValueText(keys, key) != value) {
+        Add({fmt::format("{}={}", key.text(), value)});
       }
     }
   }
@@ -105,7 +105,7 @@ auto SetsText(const Knob& knob) -> std::string {
 }
 
 auto KnobsOf(const Plan& plan) -> std::vector<Knob> {
-  Knobs knobs{.plan = plan, .keys = RecipeKeys(plan), .all = {}};
+  Knobs knobs{.plan = plan, .keys = KeysOf(plan), .all = {}};
   knobs.AddOthers("recompute.policy", {"none", "torchtitan-sac", "full"});
   AddBatch(knobs);
   AddLoss(knobs);
@@ -119,7 +119,7 @@ auto KnobsOf(const Plan& plan) -> std::vector<Knob> {
   knobs.AddOthers("precision.compute", {"fp32", "bf16"});
   knobs.AddOthers("precision.master", {"fp32", "bf16"});
   knobs.AddOthers("precision.reduce", {"fp32", "bf16"});
-  if (knobs.keys["precision.compute"] != "fp32") {
+  if (knobs.keys.precision.compute != ComputePrecision::Fp32) {
     knobs.AddOthers("precision.residual", {"compute", "fp32"});
   }
   knobs.AddOthers("shard.units", {"block", "torchtitan", "blocks:2", "size:256 MiB"});

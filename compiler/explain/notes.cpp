@@ -13,6 +13,7 @@
 #include "compiler/expr/moments.h"
 #include "compiler/expr/step_evaluator.h"
 #include "compiler/ops/step_flops.h"
+#include "compiler/plan/header.h"
 #include "compiler/plan/init_rule.h"
 
 namespace shardc {
@@ -142,9 +143,7 @@ static auto NoCheckpoint(const PlanAndFiles& subject) -> Lines {
     return trigger.section == SectionKind::Save && trigger.kind == TriggerKind::EverySteps &&
            trigger.every < plan.run.steps;
   });
-  const bool has_length = std::ranges::none_of(
-      plan.recipe, [](const RecipeEntry& entry) { return entry.key == "train.steps" && entry.is_assumed; });
-  if (saves_on_the_way || !has_length || !IsLong(plan)) {
+  if (saves_on_the_way || IsAssumed(plan, "train.steps") || !IsLong(plan)) {
     return {};
   }
   return {fmt::format("the run saves at its end alone, so that a crash loses up to {} steps; set checkpoint.every",

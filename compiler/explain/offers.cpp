@@ -9,7 +9,7 @@
 #include <set>
 
 #include "compiler/base/devices.h"
-#include "compiler/explain/recipe_keys.h"
+#include "compiler/plan/header.h"
 
 namespace shardc {
 
@@ -79,11 +79,11 @@ static auto LayoutsOf(const Plan& plan) -> SubjectOffers {
 }
 
 /// Returns an offer for each value; that of the value that the recipe has changes nothing.
-static auto ValuesOf(const RecipeKeys& keys, const std::string& key, const std::vector<std::string>& values)
-    -> SubjectOffers {
+static auto ValuesOf(const PlanKeys& keys, OriginKey key, const std::vector<std::string>& values) -> SubjectOffers {
   SubjectOffers subject;
   for (const std::string& value : values) {
-    subject.offers.push_back(value == keys[key] ? Offer{} : Offer{.sets = {fmt::format("{}={}", key, value)}});
+    subject.offers.push_back(value == ValueText(keys, key) ? Offer{}
+                                                           : Offer{.sets = {fmt::format("{}={}", key.text(), value)}});
   }
   return subject;
 }
@@ -92,8 +92,8 @@ static auto HasNow(const SubjectOffers& subject) -> bool {
   return std::ranges::any_of(subject.offers, [](const Offer& offer) { return offer.sets.empty(); });
 }
 
-static auto ChunksOf(const Plan& plan, const RecipeKeys& keys) -> SubjectOffers {
-  const int64_t now = std::stoll(keys["loss.chunks"]);
+static auto ChunksOf(const Plan& plan, const PlanKeys& keys) -> SubjectOffers {
+  const int64_t now = keys.loss.chunks.value_or(1);
   std::set<int64_t, std::greater<>> counts{now};
   for (const int64_t count : {1, 2, 8, 32}) {
     if (plan.data.seq % count == 0) {
@@ -109,10 +109,10 @@ static auto ChunksOf(const Plan& plan, const RecipeKeys& keys) -> SubjectOffers 
 }
 
 /// Returns the depths of gathers ahead in this direction: 0, and as it is.
-static auto PrefetchOf(const Plan& plan, const RecipeKeys& keys, const std::string& key) -> SubjectOffers {
-  const bool is_of_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda;
-  const bool is_ahead = keys[key].empty() ? is_of_gpu : keys[key] != "0";
-  return is_ahead ? SubjectOffers{.offers = {{.sets = {key + "=0"}}, {}}, .as_is = 1, .least = {0}} : SubjectOffers{};
+static auto PrefetchOf(const Plan& plan, const std::optional<int64_t>& depth, std::string_view key) -> SubjectOffers {
+  const bool is_ahead = depth.value_or(FactsOf(plan.device).family == DeviceFamily::Cuda ? 1 : 0) > 0;
+  return is_ahead ? SubjectOffers{.offers = {{.sets = {fmt::format("{}=0", key)}}, {}}, .as_is = 1, .least = {0}}
+                  : SubjectOffers{};
 }
 
 auto Applies(Subject subject, const Offer& layout) -> bool {
@@ -132,12 +132,12 @@ auto Applies(Subject subject, const Offer& layout) -> bool {
 }
 
 auto OffersOf(const Plan& plan) -> AllOffers {
-  const RecipeKeys keys(plan);
+  const PlanKeys keys = KeysOf(plan);
   AllOffers all;
   const auto of = [&](Subject subject) -> SubjectOffers& { return all[static_cast<size_t>(subject)]; };
   of(Subject::Layout) = LayoutsOf(plan);
   of(Subject::Policy) = ValuesOf(keys, "recompute.policy", {"full", "torchtitan-sac", "none"});
-  if (keys["batch.reduce"] == "each" || keys["batch.reduce"] == "last") {
+  if (keys.batch.reduce) {
     of(Subject::Reduce) = ValuesOf(keys, "batch.reduce", {"last", "each"});
     // Whole sums take more than slices, but a model of few units has them anyway.
     of(Subject::Reduce).least = {1, 0};
@@ -152,15 +152,15 @@ auto OffersOf(const Plan& plan) -> AllOffers {
     } else {
       reshard.least = {1};
     }
-    of(Subject::PrefetchForward) = PrefetchOf(plan, keys, "shard.prefetch_forward");
-    of(Subject::PrefetchBackward) = PrefetchOf(plan, keys, "shard.prefetch_backward");
-    if (!keys["shard.gather_ring"].empty()) {
+    of(Subject::PrefetchForward) = PrefetchOf(plan, keys.shard.prefetch_forward, "shard.prefetch_forward");
+    of(Subject::PrefetchBackward) = PrefetchOf(plan, keys.shard.prefetch_backward, "shard.prefetch_backward");
+    if (keys.shard.gather_ring) {
       of(Subject::Ring) = ValuesOf(keys, "shard.gather_ring", {"2", "3"});
     }
   }
   of(Subject::Chunks) = ChunksOf(plan, keys);
   if (FactsOf(plan.device).family == DeviceFamily::Cuda) {
-    const std::string now = keys["run.attention_workspace"];
+    const std::string now = keys.run.attention_workspace.value_or(ByteSize{}).text;
     of(Subject::Workspace) =
         now == "2 GiB" || now == "4 GiB"
             ? SubjectOffers{.offers = {{.sets = {"run.attention_workspace=512 MiB"}}, {}}, .least = {0}}

@@ -6,18 +6,9 @@
 
 #include "compiler/base/preset_rows.h"
 #include "compiler/explain/text_parts.h"
+#include "compiler/plan/header.h"
 
 namespace shardc {
-
-static auto ValueOf(const Plan& plan, std::string_view key) -> std::string {
-  const auto found = std::ranges::find(plan.recipe, key, &RecipeEntry::key);
-  return found == plan.recipe.end() ? "" : found->value;
-}
-
-/// Returns the value of a text in TOML, or of a number.
-static auto WithoutQuotes(const std::string& value) -> std::string {
-  return value.size() > 1 && value.front() == '"' ? value.substr(1, value.size() - 2) : value;
-}
 
 static auto IsSetByOption(const Plan& plan, const std::string& key) -> bool {
   return std::ranges::any_of(plan.overrides, [&](const std::string& text) {
@@ -28,12 +19,13 @@ static auto IsSetByOption(const Plan& plan, const std::string& key) -> bool {
 auto PresetUseOf(const Plan& plan) -> PresetUse {
   constexpr std::string_view Model = "model.";
   PresetUse use;
-  const PresetRow* preset = PresetNamed(WithoutQuotes(ValueOf(plan, "model.preset")));
+  const PlanKeys keys = KeysOf(plan);
+  const PresetRow* preset = keys.model.preset ? PresetNamed(keys.model.preset->text()) : nullptr;
   if (preset == nullptr) {
     return use;
   }
   use.name = preset->name;
-  use.scheme = WithoutQuotes(ValueOf(plan, "init.scheme"));
+  use.scheme = keys.init.scheme ? keys.init.scheme->text() : "";
   for (const RecipeEntry& entry : plan.recipe) {
     const bool is_of_model = entry.key.starts_with(Model) && entry.key != "model.preset";
     if (!is_of_model && entry.key != "init.scheme") {

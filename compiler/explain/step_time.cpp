@@ -14,9 +14,9 @@
 
 #include "compiler/base/devices.h"
 #include "compiler/explain/op_times.h"
-#include "compiler/explain/recipe_keys.h"
 #include "compiler/explain/text_parts.h"
 #include "compiler/ops/step_flops.h"
+#include "compiler/plan/header.h"
 #include "compiler/plan/loops.h"
 
 namespace shardc {
@@ -222,7 +222,7 @@ static auto PartTimesOf(const Plan& plan, const std::vector<OpTime>& times, int6
 
 /// Returns the machine whose rates hold for a plan that names none: the one that was measured.
 static auto MachineOf(const Plan& plan) -> const MachineRow& {
-  const MachineRow* const named = FindMachine(RecipeKeys(plan)["run.machine"]);
+  const MachineRow* const named = FindMachine(KeysOf(plan).run.machine.value_or(""));
   return named != nullptr ? *named : *FindMachine(MeasuredMachine);
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "compiler/keys/model_sizes.h"
 #include "compiler/ops/emitter.h"
-#include "compiler/recipe/model_sizes.h"
 
 namespace shardc {
 

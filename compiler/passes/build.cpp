@@ -16,6 +16,7 @@
 #include "compiler/passes/loss_terms.h"
 #include "compiler/passes/plan_header.h"
 #include "compiler/recipe/owned_keys.h"
+#include "compiler/recipe/resolved.h"
 
 namespace shardc {
 

@@ -7,6 +7,7 @@
 #include "compiler/model/model_family.h"
 #include "compiler/passes/match_names.h"
 #include "compiler/plan/local_parameter.h"
+#include "compiler/recipe/resolved.h"
 #include "compiler/recipe/unit_preset.h"
 
 namespace shardc {
@@ -142,7 +143,7 @@ auto UnitChooser::PresetNameOf(ParameterId id) -> std::string {
     return PartOf(parameter);
   }
   if (parameter.layer >= 0) {
-    const int64_t layers = std::stoll(plan_.model.at("layers"));
+    const int64_t layers = *recipe_.model.layers;
     const int64_t first = parameter.layer / preset_.num_blocks * preset_.num_blocks;
     const int64_t last = std::min(first + preset_.num_blocks, layers) - 1;
     return first == last ? fmt::format("layers.{}", first) : fmt::format("layers.{}-{}", first, last);

@@ -1,7 +1,7 @@
 #include "compiler/passes/loss_terms.h"
 
+#include "compiler/keys/model_sizes.h"
 #include "compiler/passes/pass.h"
-#include "compiler/recipe/model_sizes.h"
 
 namespace shardc {
 

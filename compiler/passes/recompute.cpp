@@ -19,6 +19,7 @@
 #include "compiler/expr/layer_choice.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/saved_results.h"
+#include "compiler/recipe/resolved.h"
 
 namespace shardc {
 

@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
 #include "compiler/base/files.h"
 #include "compiler/check/expression_place.h"
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/seed_contents.h"
+#include "compiler/keys/toml_value.h"
 #include "compiler/passes/match_names.h"
 #include "compiler/plan/text.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/resolved.h"
 #include "compiler/recipe/resolved_path.h"
-#include "compiler/recipe/write.h"
 
 namespace shardc {
 
@@ -73,27 +72,14 @@ static auto ReadRecord(const std::string& run_dir, const std::string& path) -> E
 
 /// Returns the sizes that a published model's config.json gives; nothing if no plan can have them.
 static auto PublishedSizes(const Manifest& manifest) -> std::optional<ModelSizes> {
-  // Products of two fit 64 bits.
-  constexpr int64_t MostOfSize = std::numeric_limits<int32_t>::max();
   constexpr double MostExact = 0x1p53;
-  std::string text = "[model]\n";
-  for (const auto& [key, value] : manifest.recipe) {
-    text += fmt::format("{} = {}\n", std::string_view(key).substr(key.find('.') + 1), value);
-  }
-  SourceSet sources;
-  Diagnostics unread(&sources);
-  const Recipe recipe = ReadSoundParts(ConfigName, std::move(text), {}, sources, unread, LeftOut::Refuse);
-  if (!recipe.model.family.is_known || !recipe.model.family->is_accepted()) {
+  const KeysRead read = ReadKeys(manifest.recipe);
+  const auto& model = read.keys.model;
+  if (!read.faults.empty() || !model.family || !model.hidden || !model.heads || !model.ffn || !model.vocab ||
+      !model.layers || !model.seq) {
     return std::nullopt;
   }
-  const ModelSection& model = recipe.model;
-  for (const Located<int64_t>* size : {&model.hidden, &model.heads, &model.kv_heads, &model.head_dim, &model.ffn,
-                                       &model.vocab, &model.layers, &model.seq}) {
-    if (size->is_set && (**size < 1 || **size > MostOfSize)) {
-      return std::nullopt;
-    }
-  }
-  const ModelSizes sizes = ResolveModel(recipe);
+  const ModelSizes sizes = ResolveModel(read.keys);
   // The rules of parts count their rows in doubles.
   const double rows = static_cast<double>(sizes.heads + sizes.kv_heads) * static_cast<double>(sizes.head_dim);
   return rows > MostExact ? std::nullopt : std::optional(sizes);

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "compiler/base/preset_rows.h"
+#include "compiler/plan/header.h"
 
 namespace shardc {
 
@@ -18,9 +17,8 @@ auto OriginText(const Plan& plan, const Origin& origin) -> std::string {
       return fmt::format("from --set {}", set);
     }
   }
-  const auto preset = std::ranges::find(plan.recipe, "model.preset", &RecipeEntry::key);
-  if (preset != plan.recipe.end() && preset->value.size() > 2) {
-    const PresetRow* row = PresetNamed(preset->value.substr(1, preset->value.size() - 2));
+  if (const auto& preset = KeysOf(plan).model.preset) {
+    const PresetRow* row = PresetNamed(preset->text());
     if (row != nullptr && !ValueIn(*row, key).empty()) {
       return fmt::format("from the preset {}, {}", row->name, key);
     }

@@ -14,6 +14,7 @@
 #include "compiler/base/enum.h"
 #include "compiler/base/ids.h"
 #include "compiler/base/units.h"
+#include "compiler/keys/recipe_entry.h"
 #include "compiler/mesh/mesh.h"
 #include "compiler/mesh/rank_expr.h"
 #include "compiler/plan/op.h"
@@ -206,19 +207,22 @@ struct Section {
   friend auto operator==(const Section&, const Section&) -> bool = default;
 };
 
-/// A key of the recipe, with its value in TOML: "optimizer.lr", "0.001"; the tables of a list are one value.
-struct RecipeEntry {
-  std::string key;
-  std::string value;
-  /// The line that sets the key beside the preset that the recipe names; 0 of other keys.
-  int32_t line = 0;
-  /// The recipe leaves the key out, and has no default for it: the value is there so that the recipe can be planned.
-  bool is_assumed = false;
+/// The statements of a plan before its tables.
+struct PlanHeader {
+  Mesh mesh;
+  /// Device::Cpu until the machine is known that it runs on.
+  Device device = Device::Cpu;
+  KernelSet kernels = KernelSet::Fused;
+  /// Identity of the model: name of its family and sizes, in fixed order.
+  std::map<std::string, std::string> model;
+  DataSource data;
+  RunSettings run;
+  IdVector<HeadId, TargetHead> heads;
 
-  friend auto operator==(const RecipeEntry&, const RecipeEntry&) -> bool = default;
+  friend auto operator==(const PlanHeader& a, const PlanHeader& b) -> bool = default;
 };
 
-struct Plan {
+struct Plan : PlanHeader {
   static constexpr int Version = 2;
 
   // Defined in plan.cpp: inline, each file that includes this one would instantiate the copies of all tables.
@@ -229,24 +233,15 @@ struct Plan {
   auto operator=(const Plan& other) -> Plan&;
   auto operator=(Plan&& other) noexcept -> Plan&;
 
-  Mesh mesh;
-  /// Device::Cpu until the machine is known that it runs on.
-  Device device = Device::Cpu;
-  KernelSet kernels = KernelSet::Fused;
-  /// Identity of the model: name of its family and sizes, in fixed order.
-  std::map<std::string, std::string> model;
   /// The `--set` texts that went into the recipe, in order.
   std::vector<std::string> overrides;
   /// The recipe with every default put in, in the order of its table of keys: for records and messages. A
   /// plan with an assumed key does not run; nothing else is decided by it.
   std::vector<RecipeEntry> recipe;
-  DataSource data;
-  RunSettings run;
   Seed seed;
 
   IdVector<BufferId, Buffer> buffers;
   IdVector<ValueId, Value> values;
-  IdVector<HeadId, TargetHead> heads;
   IdVector<GroupId, OptimizerGroup> groups;
   IdVector<ParameterId, Parameter> parameters;
   IdVector<UnitId, Unit> units;

@@ -9,8 +9,8 @@
 #include "compiler/base/ids.h"
 #include "compiler/base/in_place_vector.h"
 #include "compiler/base/recipe_words.h"
+#include "compiler/keys/origin_key.h"
 #include "compiler/mesh/mesh.h"
-#include "compiler/plan/origin_key.h"
 
 namespace shardc {
 

@@ -12,10 +12,10 @@
 #include <set>
 
 #include "compiler/base/printable.h"
+#include "compiler/keys/toml_value.h"
 #include "compiler/recipe/other_tools.h"
 #include "compiler/recipe/text_guard.h"
 #include "compiler/recipe/toml_tree.h"
-#include "compiler/recipe/write.h"
 
 namespace shardc {
 

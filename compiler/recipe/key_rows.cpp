@@ -2,11 +2,12 @@
 
 #include "compiler/recipe/key_rows.h"
 
+#include <functional>
 #include <map>
 
+#include "compiler/keys/sections.h"
+#include "compiler/keys/toml_value.h"
 #include "compiler/recipe/owned_keys.h"
-#include "compiler/recipe/visit.h"
-#include "compiler/recipe/write.h"
 
 namespace shardc {
 
@@ -93,17 +94,24 @@ auto RecipeKeyRows() -> const std::vector<RecipeKeyRow>& {
   return rows;
 }
 
+auto KeyPaths() -> std::vector<std::string> {
+  std::vector<std::string> paths;
+  const Recipe recipe;
+  ForEachSection(recipe, [&](std::string_view name, std::string_view, const auto& section) {
+    ForEachKey(section, [&](const KeyInfo& key, const auto&) { paths.push_back(key.path()); });
+    ForEachList(section, [&](std::string_view list, std::string_view, const auto&) {
+      paths.push_back(fmt::format("{}.{}", name, list));
+    });
+  });
+  return paths;
+}
+
 auto RecipeSectionRows() -> const std::vector<RecipeSectionRow>& {
   static const std::vector<RecipeSectionRow> rows = MakeSectionRows();
   return rows;
 }
 
 namespace {
-
-struct ValueTables {
-  std::map<std::string, ValueRange, std::less<>> ranges;
-  std::map<std::string, std::vector<Choice>, std::less<>> choices;
-};
 
 /// The words of a set, those for later among them.
 template <class E>
@@ -133,69 +141,33 @@ auto ChoicesOfType(const FirstStart& first) -> std::vector<Choice> { return Choi
 
 }  // namespace
 
-static auto MakeValueTables() -> ValueTables {
-  ValueTables tables;
-#define RANGE(path, low, high) tables.ranges[path] = {static_cast<double>(low), static_cast<double>(high), #low, #high};
-#include "schemas/recipe_values.def"
-  ForEachLeaf([&](const KeyInfo& key, const auto& leaf) {
-    if (auto choices = ChoicesOfType(leaf.value); !choices.empty()) {
-      tables.choices[MakeRow(key, "").path()] = std::move(choices);
-    }
-  });
-  return tables;
-}
+using Choices = std::map<std::string, std::vector<Choice>, std::less<>>;
 
-static auto Values() -> const ValueTables& {
-  static const ValueTables tables = MakeValueTables();
-  return tables;
-}
-
-auto RangeOf(std::string_view path) -> std::optional<ValueRange> {
-  const auto found = Values().ranges.find(path);
-  return found == Values().ranges.end() ? std::nullopt : std::optional(found->second);
+static auto AllChoices() -> const Choices& {
+  static const Choices all = [] {
+    Choices choices;
+    ForEachLeaf([&](const KeyInfo& key, const auto& leaf) {
+      if (auto words = ChoicesOfType(leaf.value); !words.empty()) {
+        choices[key.path()] = std::move(words);
+      }
+    });
+    return choices;
+  }();
+  return all;
 }
 
 auto ChoicesOf(std::string_view path) -> const std::vector<Choice>& {
   static const std::vector<Choice> none;
-  const auto found = Values().choices.find(path);
-  return found == Values().choices.end() ? none : found->second;
+  const auto found = AllChoices().find(path);
+  return found == AllChoices().end() ? none : found->second;
 }
 
 auto PathsWithValues() -> std::vector<std::string> {
-  std::vector<std::string> paths;
-  for (const auto& [path, range] : Values().ranges) {
-    paths.push_back(path);
-  }
-  for (const auto& [path, words] : Values().choices) {
+  std::vector<std::string> paths = PathsWithRanges();
+  for (const auto& [path, words] : AllChoices()) {
     paths.push_back(path);
   }
   return paths;
-}
-
-auto DescribeType(std::string_view type) -> std::string_view {
-  struct Row {
-    std::string_view type;
-    std::string_view text;
-  };
-  constexpr Row rows[] = {
-      {"Int", "a whole number"},
-      {"Real", "a number"},
-      {"Bool", "true or false"},
-      {"Text", "text in quotes"},
-      {"Texts", "a list of texts"},
-      {"Reals", "a list of numbers"},
-      {"Formula", "a number, or an expression in quotes"},
-      {"ByteSize", "0, or a size in quotes, such as \"4 GiB\""},
-      {"Condition", "true, false, or a condition in quotes"},
-      {"FirstStart", "\"scratch\", or a table, { seed = \"...\" }"},
-  };
-  const std::string_view plain = IsOneOf(type) ? "Text" : type;
-  for (const Row& row : rows) {
-    if (row.type == plain) {
-      return row.text;
-    }
-  }
-  CHECK(false, "type {}", type);
 }
 
 }  // namespace shardc

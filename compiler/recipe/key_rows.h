@@ -1,10 +1,11 @@
 // The tables of recipe keys as data, for spelling help, the checks of single values, the JSON schema and the reference.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "compiler/keys/key_values.h"
 
 namespace shardc {
 
@@ -33,14 +34,6 @@ struct RecipeSectionRow {
   std::string doc;
 };
 
-struct ValueRange {
-  double low = 0;
-  double high = 0;
-  /// As in the row: whole numbers keep all their digits.
-  std::string low_text;
-  std::string high_text;
-};
-
 struct Choice {
   std::string word;
   /// False for words of the language that this version does not carry out.
@@ -49,17 +42,13 @@ struct Choice {
 
 /// In the order of schemas/recipe_keys.def.
 auto RecipeKeyRows() -> const std::vector<RecipeKeyRow>&;
+/// Returns the paths of all keys and lists of sections: "model.layers", "init.rule".
+auto KeyPaths() -> std::vector<std::string>;
 auto RecipeSectionRows() -> const std::vector<RecipeSectionRow>&;
 
-/// What schemas/recipe_values.def says of a key: nothing where it has no range, no words where its type has none.
-auto RangeOf(std::string_view path) -> std::optional<ValueRange>;
+/// Returns the words of a key by schemas/recipe_values.def; none where its type has none.
 auto ChoicesOf(std::string_view path) -> const std::vector<Choice>&;
 /// Every path that has a range or words.
 auto PathsWithValues() -> std::vector<std::string>;
-
-/// Is the type that of a word of a set?
-inline auto IsOneOf(std::string_view type) -> bool { return type.starts_with("OneOf<"); }
-/// "a whole number", "true or false": what a key of this type takes.
-auto DescribeType(std::string_view type) -> std::string_view;
 
 }  // namespace shardc

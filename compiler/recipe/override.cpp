@@ -93,4 +93,25 @@ auto ParseOverride(const SourceSet& sources, int16_t source, Diagnostics& diagno
   return root;
 }
 
+auto TakeOut(const SourceSet& sources, int16_t source, TomlNode& recipe, Diagnostics& diagnostics) -> void {
+  const std::string_view path = sources[source].text;
+  const std::vector<std::string> known = KeyPaths();
+  if (std::ranges::find(known, path) == known.end()) {
+    const std::string closest = ClosestWord(path, {known.begin(), known.end()});
+    diagnostics
+        .Build({source, 1, 1, std::max(1, static_cast<int32_t>(path.size()))}, DiagnosticKind::BadOverride,
+               fmt::format("`{}` is no key of a recipe", path))
+        .Help(closest.empty() ? "write a section and a key: --unset data.eval"
+                              : fmt::format("did you mean --unset {}?", closest))
+        .Emit();
+    return;
+  }
+  const size_t dot = path.find('.');
+  for (TomlEntry& section : recipe.entries) {
+    if (section.key == path.substr(0, dot)) {
+      std::erase_if(section.value.entries, [&](const TomlEntry& entry) { return entry.key == path.substr(dot + 1); });
+    }
+  }
+}
+
 }  // namespace shardc

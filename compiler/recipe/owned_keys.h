@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/keys/sections.h"
 #include "compiler/recipe/recipe.h"
-#include "compiler/recipe/visit.h"
 
 namespace shardc {
 

@@ -1,4 +1,5 @@
-// The texts that a recipe is made of, in their order: the user's file, each --set over it, then the preset and the
+// The texts that a recipe is made of, in their order: the user's file without the keys of --unset, each --set over it,
+// then the preset and the
 // assumed values for the keys that these leave out. Every key that no text gives takes its default or is an error.
 
 #include <algorithm>
@@ -49,18 +50,26 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
   recipe.overrides = overrides;
   const int16_t file = sources.Add(path, std::move(text));
   std::vector<int16_t> sets;
+  std::vector<int16_t> unsets;
   for (size_t i = 0; i < std::min(overrides.size(), MaxOverrides); ++i) {
-    sets.push_back(sources.Add("--set", overrides[i]));
+    if (IsUnset(overrides[i])) {
+      unsets.push_back(sources.Add("--unset", overrides[i].substr(UnsetPrefix.size())));
+    } else {
+      sets.push_back(sources.Add("--set", overrides[i]));
+    }
   }
   if (overrides.size() > MaxOverrides) {
     diagnostics
         .Build({}, DiagnosticKind::BadOverride,
-               fmt::format("{} times --set; the limit is {}", overrides.size(), MaxOverrides))
+               fmt::format("{} times --set or --unset; the limit is {}", overrides.size(), MaxOverrides))
         .Emit();
   }
 
   TreeReader reader(recipe, diagnostics);
-  if (const auto root = ParseRecipe(sources, file, diagnostics)) {
+  if (auto root = ParseRecipe(sources, file, diagnostics)) {
+    for (const int16_t source : unsets) {
+      TakeOut(sources, source, *root, diagnostics);
+    }
     reader.ReadRoot(*root);
   } else {
     reader.ExcuseAll();

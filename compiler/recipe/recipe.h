@@ -3,18 +3,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <set>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
-#include "compiler/base/check.h"
 #include "compiler/base/error_or.h"
-#include "compiler/base/recipe_words.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/diag/source.h"
+#include "compiler/keys/sections.h"
 
 namespace shardc {
 
@@ -32,111 +28,25 @@ struct Located {
   auto operator->() const -> const T* { return &value; }
 };
 
-/// The word of a key that takes a few: one of E's. What else a recipe says is kept as text, for CheckValues to refuse.
-template <NamedEnum E>
-class OneOf {
- public:
-  OneOf() = default;
-  explicit OneOf(E value) : text_(ToText(value)), value_(value) {}
-  explicit OneOf(std::string text) : text_(std::move(text)), value_(FromText<E>(text_)) {}
-
-  auto text() const -> const std::string& { return text_; }
-  auto is_accepted() const -> bool { return value_.has_value(); }
-  /// So that it stands in a switch and in comparisons as the enumerator. Requires: it is accepted.
-  operator E() const {
-    CHECK(value_, "`{}` is read as a word that it is not", text_);
-    return *value_;
-  }
-
- private:
-  std::string text_;
-  std::optional<E> value_;
-};
-
-/// `true`, `false`, or the text of a boolean expression.
-struct Condition {
-  std::string text = "false";
-};
-
-/// A number or the text of an expression, kept as text.
-struct Formula {
-  std::string text;
-};
-
-/// 0 or the text of a size in bytes, such as "4 GiB", kept as text.
-struct ByteSize {
-  std::string text;
-};
-
-/// The value of start.first: a word, or the table { seed = ..., missing = [...], unused = [...] }.
-struct FirstStart {
-  /// Unset where it is a table.
-  OneOf<StartFrom> word;
-  /// Set in a table, always.
-  Located<std::string> seed = {};
-  Located<std::vector<std::string>> missing = {};
-  Located<std::vector<std::string>> unused = {};
-};
-
-namespace recipe_type {
-using Int = int64_t;
-using Real = double;
-using Bool = bool;
-using Text = std::string;
-using Texts = std::vector<std::string>;
-using Reals = std::vector<double>;
-template <class E>
-using OneOf = shardc::OneOf<E>;
-using Formula = shardc::Formula;
-using ByteSize = shardc::ByteSize;
-using Condition = shardc::Condition;
-using FirstStart = shardc::FirstStart;
-
-/// Stands for REQUIRED and UNSET in the rows: the value-initialised value.
-struct NoDefault {
-  template <class T>
-  auto operator()() const -> T {
-    return T{};
-  }
-};
-template <class T, class D>
-auto DefaultOf(const D& value) -> T {
-  if constexpr (std::is_same_v<D, NoDefault>) {
-    return T{};
-  } else if constexpr (std::is_same_v<T, shardc::Condition> || std::is_same_v<T, shardc::Formula> ||
-                       std::is_same_v<T, shardc::ByteSize>) {
-    return T{.text = value};
-  } else if constexpr (std::is_same_v<T, shardc::FirstStart>) {
-    return T{.word = shardc::OneOf<StartFrom>(value)};
-  } else {
-    return T(value);
-  }
+template <class T>
+auto IsSet(const Located<T>& leaf) -> bool {
+  return leaf.is_set;
 }
-}  // namespace recipe_type
 
-// Items of lists first, as the sections hold vectors of them.
-#define REQUIRED recipe_type::NoDefault()
-#define UNSET recipe_type::NoDefault()
-#define LIST(section, name, Struct, doc) \
-  struct Struct {                        \
-    /* The whole table. */               \
-    SourceRange at;
-#define ITEM(section, list, name, Type, default_, doc) \
-  Located<recipe_type::Type> name{recipe_type::DefaultOf<recipe_type::Type>(default_), {}};
-#define END_LIST(section, name) \
-  }                             \
-  ;
-#include "schemas/recipe_keys.def"
+/// The form of the sections in which a text gives them.
+struct InRecipe {
+  using Place = SourceRange;
+  template <class T>
+  using Leaf = Located<T>;
+  template <class T, class D>
+  static auto MakeLeaf(const D& default_) -> Located<T> {
+    return {key_type::DefaultOf<T>(default_), {}};
+  }
+};
 
-#define SECTION(name, Struct, doc) \
-  struct Struct {                  \
-    SourceRange at;
-#define KEY(section, name, Type, default_, doc) \
-  Located<recipe_type::Type> name{recipe_type::DefaultOf<recipe_type::Type>(default_), {}};
-#define END_SECTION(name) \
-  }                       \
-  ;
-#define LIST(section, name, Struct, doc) std::vector<Struct> name;
+using FirstStart = FirstStartOf<InRecipe>;
+#define SECTION(name, Struct, doc) using Struct = Struct##Of<InRecipe>;
+#define LIST(section, name, Struct, doc) using Struct = Struct##Of<InRecipe>;
 #include "schemas/recipe_keys.def"
 
 /// A text of ours that stands in for keys that the user's texts do not set (compiler/recipe/presets.h).
@@ -147,9 +57,7 @@ struct StandIn {
   bool is_assumed = false;
 };
 
-struct Recipe {
-#define SECTION(name, Struct, doc) Struct name;
-#include "schemas/recipe_keys.def"
+struct Recipe : RecipeSections<InRecipe> {
   /// As given by the user.
   std::string path;
   /// The `--set` texts, in order.
@@ -172,8 +80,6 @@ struct Recipe {
     return text != nullptr && text->is_assumed;
   }
 };
-#undef REQUIRED
-#undef UNSET
 
 /// What the recipe leaves out beside a preset of a model: refuse it as elsewhere, or assume what lets it be planned.
 enum class LeftOut { Refuse, Assume };

@@ -3,22 +3,67 @@
 #include <map>
 
 #include "compiler/base/preset_rows.h"
+#include "compiler/keys/toml_value.h"
 #include "compiler/recipe/owned_keys.h"
-#include "compiler/recipe/visit.h"
-#include "compiler/recipe/write.h"
 
 namespace shardc {
 
-/// `{ match = "*", value = 1 }`.
-template <class Item>
-static auto InlineTable(const Item& item) -> std::string {
-  std::string text;
-  ForEachKey(item, [&](const KeyInfo& key, const auto& leaf) {
-    if (leaf.is_set || key.has_default()) {
-      text += fmt::format("{}{} = {}", text.empty() ? "{ " : ", ", key.name, WriteToml(leaf.value));
-    }
+template <class T>
+static auto CopySet(const Located<T>& leaf, std::optional<T>& to) -> void {
+  if (leaf.is_set) {
+    to = leaf.value;
+  }
+}
+
+/// Puts the values of leaves for which `takes(key, leaf)` holds into the keys of a plan.
+template <class Table, class InPlanForm, class Takes>
+static auto CopyLeaves(const Table& table, InPlanForm& keys, const Takes& takes) -> void {
+  WalkKeys(
+      [&](const KeyInfo& key, const auto& leaf, auto& to) {
+        if (!takes(key, leaf)) {
+          return;
+        }
+        if constexpr (std::is_same_v<std::decay_t<decltype(leaf.value)>, FirstStart>) {
+          auto& first = to.emplace();
+          first.word = leaf->word;
+          CopySet(leaf->seed, first.seed);
+          CopySet(leaf->missing, first.missing);
+          CopySet(leaf->unused, first.unused);
+        } else {
+          to = leaf.value;
+        }
+      },
+      table, keys);
+}
+
+template <class Tables, class InPlanTables>
+static auto CopyTables(const Tables& tables, InPlanTables& keys) -> void {
+  for (const auto& table : tables) {
+    CopyLeaves(table, keys.emplace_back(),
+               [](const KeyInfo& key, const auto& leaf) { return leaf.is_set || key.has_default(); });
+  }
+}
+
+auto KeysOf(const Recipe& recipe) -> PlanKeys {
+  PlanKeys keys;
+  WalkSections(
+      [&](std::string_view, std::string_view, const auto& section, auto& of_plan) {
+        CopyLeaves(section, of_plan,
+                   [&](const KeyInfo& key, const auto& leaf) { return leaf.is_set || TakesDefault(recipe, key); });
+        WalkLists([](std::string_view, std::string_view, const auto& tables, auto& to) { CopyTables(tables, to); },
+                  section, of_plan);
+      },
+      recipe, keys);
+  return keys;
+}
+
+auto ResolveModel(const Recipe& recipe) -> ModelSizes {
+  PlanKeys keys;
+  CopyLeaves(recipe.model, keys.model, [](const KeyInfo& key, const auto& leaf) {
+    return leaf.is_set || key.is_required() || key.has_default();
   });
-  return text + " }";
+  CopyTables(recipe.loss.head, keys.loss.head);
+  return ResolveModel(keys);
 }
 
 /// The values that the keys of [model] have where neither the recipe nor a preset sets them, by their paths.
@@ -62,30 +107,24 @@ class BesidePreset {
   std::map<std::string, std::string> defaults_;
 };
 
-auto ResolvedKeys(const Recipe& recipe) -> std::vector<ResolvedKey> {
-  std::vector<ResolvedKey> keys;
+auto ResolvedKeys(const Recipe& recipe) -> std::vector<RecipeEntry> {
+  std::vector<RecipeEntry> entries = WriteKeys(KeysOf(recipe));
   const BesidePreset beside(recipe);
+  auto entry = entries.begin();
   ForEachSection(recipe, [&](std::string_view section_name, std::string_view, const auto& section) {
     ForEachKey(section, [&](const KeyInfo& key, const auto& leaf) {
-      if (leaf.is_set || TakesDefault(recipe, key)) {
-        ResolvedKey& resolved = keys.emplace_back();
-        resolved.path = fmt::format("{}.{}", section_name, key.name);
-        resolved.value = WriteToml(leaf.value);
-        resolved.line_beside_preset = beside.LineOf(resolved.path, resolved.value, leaf.at);
-        resolved.is_assumed = recipe.IsAssumed(leaf.at);
+      if (entry != entries.end() && entry->key == key.path()) {
+        entry->line = beside.LineOf(entry->key, entry->value, leaf.at);
+        entry->is_assumed = recipe.IsAssumed(leaf.at);
+        ++entry;
       }
     });
-    ForEachList(section, [&](std::string_view list, std::string_view, const auto& items) {
-      std::string text;
-      for (const auto& item : items) {
-        text += (text.empty() ? "[" : ", ") + InlineTable(item);
-      }
-      if (!items.empty()) {
-        keys.push_back({.path = fmt::format("{}.{}", section_name, list), .value = text + "]"});
-      }
-    });
+    // Lists come after the keys of their section.
+    while (entry != entries.end() && entry->key.starts_with(fmt::format("{}.", section_name))) {
+      ++entry;
+    }
   });
-  return keys;
+  return entries;
 }
 
 }  // namespace shardc

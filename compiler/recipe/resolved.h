@@ -1,28 +1,25 @@
-// The recipe that a plan was made from, with every default put in: one entry per key, in the order of
-// schemas/recipe_keys.def. Two recipes that differ in layout, comments or spelled-out defaults alone have equal
-// entries.
+// The recipe that a plan was made from, with every default put in. Two recipes that differ in layout, comments or
+// spelled-out defaults alone have equal keys.
 #pragma once
 
-#include <string>
 #include <vector>
 
+#include "compiler/keys/model_sizes.h"
+#include "compiler/keys/plan_keys.h"
 #include "compiler/recipe/recipe.h"
 
 namespace shardc {
 
-struct ResolvedKey {
-  /// "optimizer.lr"; of a list, "init.rule".
-  std::string path;
-  /// In TOML; of a list, an array of inline tables.
-  std::string value;
-  /// Where the recipe sets a key beside the preset that it names, a key of the model or init.scheme, to something else
-  /// than a default that the preset leaves alone; 0 of all others.
-  int32_t line_beside_preset = 0;
-  bool is_assumed = false;
-};
+/// Returns the keys. Unset are those that the recipe leaves out and that have no default, or no effect. The recipe may
+/// have faults: then a word may be one that its key does not take.
+auto KeysOf(const Recipe& recipe) -> PlanKeys;
 
-/// Keys that are unset and have no default are left out, and so are empty lists and unset keys without effect. The
-/// lines `path = value` are a recipe that reads back to the same one.
-auto ResolvedKeys(const Recipe& recipe) -> std::vector<ResolvedKey>;
+/// Returns the keys as entries, with the line of a key that the recipe sets beside the preset that it names: a key of
+/// the model or init.scheme, to something else than a default that the preset leaves alone. The lines `key = value` are
+/// a recipe that reads back to the same one.
+auto ResolvedKeys(const Recipe& recipe) -> std::vector<RecipeEntry>;
+
+/// Returns the sizes of the recipe's model. Requires: heads > 0.
+auto ResolveModel(const Recipe& recipe) -> ModelSizes;
 
 }  // namespace shardc

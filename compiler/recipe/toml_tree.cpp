@@ -178,19 +178,4 @@ auto Describe(const TomlNode& node) -> std::string {
   CHECK(false, "kind {}", static_cast<int>(node.kind));
 }
 
-auto QuoteToml(std::string_view text) -> std::string {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      result += fmt::format("\\u{:04X}", static_cast<unsigned>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
-
 }  // namespace shardc

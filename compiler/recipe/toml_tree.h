@@ -48,7 +48,4 @@ struct TomlFault {
 /// words of the TOML library.
 auto ParseToml(const SourceSet& sources, int16_t source, TomlFault& fault) -> std::optional<TomlNode>;
 
-/// `text` as a TOML string in double quotes.
-auto QuoteToml(std::string_view text) -> std::string;
-
 }  // namespace shardc

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/keys/sections.h"
 #include "compiler/recipe/least_recipe.h"
 #include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/unknown_keys.h"
 #include "compiler/recipe/value_reader.h"
-#include "compiler/recipe/visit.h"
 
 namespace shardc {
 

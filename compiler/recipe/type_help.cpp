@@ -1,5 +1,7 @@
 #include "compiler/recipe/type_help.h"
 
+#include "compiler/keys/toml_value.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

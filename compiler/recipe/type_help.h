@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/keys/sections.h"
 #include "compiler/recipe/toml_tree.h"
-#include "compiler/recipe/visit.h"
 
 namespace shardc {
 

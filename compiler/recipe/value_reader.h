@@ -7,11 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/keys/sections.h"
 #include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/recipe.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/type_help.h"
 #include "compiler/recipe/unknown_keys.h"
-#include "compiler/recipe/visit.h"
 
 namespace shardc {
 

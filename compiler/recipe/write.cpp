@@ -3,68 +3,14 @@
 
 #include "compiler/recipe/write.h"
 
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "compiler/base/printable.h"
-#include "compiler/base/real_text.h"
+#include "compiler/keys/sections.h"
+#include "compiler/keys/toml_value.h"
 #include "compiler/recipe/owned_keys.h"
-#include "compiler/recipe/toml_tree.h"
-#include "compiler/recipe/visit.h"
 
 namespace shardc {
-
-auto WriteToml(int64_t value) -> std::string { return fmt::format("{}", value); }
-
-auto WriteToml(double value) -> std::string { return RealText(value); }
-
-auto WriteToml(bool value) -> std::string { return value ? "true" : "false"; }
-
-auto WriteToml(const std::string& value) -> std::string { return QuoteToml(value); }
-
-template <class T>
-static auto WriteList(const std::vector<T>& values) -> std::string {
-  std::string text = "[";
-  for (const T& value : values) {
-    text += (text.size() > 1 ? ", " : "") + WriteToml(value);
-  }
-  return text + "]";
-}
-
-auto WriteToml(const std::vector<std::string>& value) -> std::string { return WriteList(value); }
-auto WriteToml(const std::vector<double>& value) -> std::string { return WriteList(value); }
-
-/// True for what TOML and the expression language both read as the same number.
-static auto IsPlainNumber(const std::string& text) -> bool {
-  if (text.empty() || text.find_first_not_of("0123456789.e-") != std::string::npos || text.front() == '.' ||
-      text.back() == '.' || (text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9')) {
-    return false;
-  }
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  return *end == '\0' && std::isfinite(value) && text == fmt::format("{}", value);
-}
-
-auto WriteToml(const Formula& value) -> std::string {
-  return IsPlainNumber(value.text) ? value.text : QuoteToml(value.text);
-}
-
-auto WriteToml(const ByteSize& value) -> std::string { return value.text == "0" ? value.text : QuoteToml(value.text); }
-
-auto WriteToml(const Condition& value) -> std::string {
-  return value.text == "true" || value.text == "false" ? value.text : QuoteToml(value.text);
-}
-
-auto WriteToml(const FirstStart& value) -> std::string {
-  if (!value.seed.is_set) {
-    return WriteToml(value.word);
-  }
-  std::string text = "{ seed = " + WriteToml(*value.seed);
-  text += value.missing.is_set ? ", missing = " + WriteToml(*value.missing) : "";
-  text += value.unused.is_set ? ", unused = " + WriteToml(*value.unused) : "";
-  return text + " }";
-}
 
 namespace {
 

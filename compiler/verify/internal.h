@@ -167,6 +167,5 @@ auto VerifyEvents(const Plan& plan, Findings& findings) -> void;
 auto VerifyOrder(const Plan& plan, Findings& findings) -> void;
 auto VerifyBackward(const Plan& plan, Findings& findings) -> void;
 auto VerifyRecipe(const Plan& plan, Findings& findings) -> void;
-auto VerifyRecipeRules(const Plan& plan, Findings& findings) -> void;
 
 }  // namespace shardc

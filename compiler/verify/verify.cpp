@@ -169,8 +169,7 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
                                            {VerifyEvents},
                                            {VerifyOrder},
                                            {VerifyBackward, true},
-                                           {VerifyRecipe},
-                                           {VerifyRecipeRules}};
+                                           {VerifyRecipe}};
   Findings findings(plan);
   // The parts of ops are asked for once their operands are known to be sound.
   std::optional<PlanInParts> in_parts;

@@ -1,77 +1,42 @@
 #include "runtime/core/what_changed.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "compiler/base/printable.h"
 #include "compiler/expr/step_evaluator.h"
+#include "compiler/plan/header.h"
 
 namespace shardc {
 
-using Recipe = std::map<std::string, std::string>;
-
-/// Returns true for keys that cannot have changed: those of the model, the optimizer and the samples of a step. Other
-/// values are errors, other spellings change nothing, and a restart is one of the same run.
-static auto IsTheSameByNow(const std::string& key) -> bool {
-  return key.starts_with("model.") || key == "optimizer.name" || key == "batch.global" || key == "start.run_id";
+/// Takes out what cannot have changed, the model, the optimizer and the samples of a step: other values of these are
+/// errors, other spellings change nothing, and a restart is one of the same run.
+static auto TakeOutWhatStays(PlanKeys& keys) -> void {
+  keys.model = {};
+  keys.optimizer.name.reset();
+  keys.batch.global.reset();
+  keys.start.run_id.reset();
 }
 
 /// Returns true for keys that a run reads only when it begins.
-static auto HasNoEffect(const std::string& key) -> bool { return key.starts_with("init.") || key == "start.first"; }
-
-static auto ValueOf(const Recipe& recipe, const std::string& key) -> std::string {
-  const auto found = recipe.find(key);
-  return found == recipe.end() ? "unset" : found->second;
-}
-
-/// Returns the text of a TOML string as recipes are resolved, or of a plain number; nothing for other values.
-static auto Unquoted(std::string_view value) -> std::optional<std::string> {
-  if (!value.starts_with('"')) {
-    return std::string(value);
-  }
-  if (value.size() < 2 || !value.ends_with('"')) {
-    return std::nullopt;
-  }
-  value = value.substr(1, value.size() - 2);
-  std::string text;
-  for (size_t i = 0; i < value.size(); ++i) {
-    // Control characters (\u001F) have no place in a schedule.
-    if (value[i] == '\\' && (i + 1 == value.size() || (value[i + 1] != '"' && value[i + 1] != '\\'))) {
-      return std::nullopt;
-    }
-    i += value[i] == '\\' ? 1 : 0;
-    text += value[i];
-  }
-  return text;
-}
-
-static auto StepsOf(const Recipe& recipe) -> int64_t {
-  const std::string text = ValueOf(recipe, "train.steps");
-  int64_t steps = -1;
-  std::from_chars(text.data(), text.data() + text.size(), steps);
-  return steps;
+static auto HasNoEffect(const std::string& key) -> bool {
+  return key.starts_with("init.") || key == OriginKey("start.first").text();
 }
 
 /// Returns the learning rate by step.
-static auto ScheduleOf(const Recipe& recipe) -> std::optional<StepEvaluator> {
+static auto ScheduleOf(const PlanKeys& keys) -> std::optional<StepEvaluator> {
   constexpr size_t MaxLength = 10'000;
-  const auto text = Unquoted(ValueOf(recipe, "optimizer.lr"));
-  const int64_t steps = StepsOf(recipe);
-  if (!text || text->size() > MaxLength || steps < 0) {
+  if (!keys.optimizer.lr || keys.optimizer.lr->text.size() > MaxLength || !keys.train.steps) {
     return std::nullopt;
   }
-  auto parsed = ParseExpr(*text, ExprKind::Schedule);
-  if (!parsed.ok()) {
-    return std::nullopt;
-  }
-  return StepEvaluator(std::move(parsed.value), steps);
+  auto parsed = ParseExpr(keys.optimizer.lr->text, ExprKind::Schedule);
+  return parsed.ok() ? std::optional(StepEvaluator(std::move(parsed.value), *keys.train.steps)) : std::nullopt;
 }
 
 /// Returns "lr of step 21 is 1.18e-4, was 1.06e-4", for the first remaining step whose rate changed. Empty if all rates
 /// are the same, or cannot be compared. A step that the run did not have before is compared only if it is the next one.
-static auto RateChange(const Recipe& before, const Recipe& now, int64_t completed) -> std::string {
+static auto RateChange(const PlanKeys& before, const PlanKeys& now, int64_t completed) -> std::string {
   // A second's worth. Beyond it, a schedule that is the same so far is taken for the same.
   constexpr int64_t MostSteps = 1'000'000;
   auto was = ScheduleOf(before);
@@ -79,8 +44,7 @@ static auto RateChange(const Recipe& before, const Recipe& now, int64_t complete
   if (!was || !is) {
     return {};
   }
-  const int64_t left = StepsOf(now);
-  const int64_t common = std::min(left, std::max(StepsOf(before), completed + 1));
+  const int64_t common = std::min(*now.train.steps, std::max(*before.train.steps, completed + 1));
   for (int64_t step = completed; step < std::min(common, completed + MostSteps); ++step) {
     const auto rate_was = was->At(step);
     const auto rate_is = is->At(step);
@@ -94,12 +58,14 @@ static auto RateChange(const Recipe& before, const Recipe& now, int64_t complete
   return {};
 }
 
-static auto Difference(const std::string& key, const Recipe& before, const Recipe& now) -> std::string {
+static auto TextOf(const KeyDifference& change) -> std::string {
   constexpr size_t MostShown = 400;
-  const std::string was = PrintableLine(ValueOf(before, key));
-  const std::string is = PrintableLine(ValueOf(now, key));
-  return was.size() > MostShown || is.size() > MostShown ? fmt::format("another value of {}", PrintableLine(key))
-                                                         : fmt::format("{} {} -> {}", PrintableLine(key), was, is);
+  const auto text = [](const std::string& value) { return value.empty() ? "unset" : PrintableLine(value); };
+  const std::string key = PrintableLine(change.key);
+  const std::string was = text(change.a);
+  const std::string is = text(change.b);
+  return was.size() > MostShown || is.size() > MostShown ? fmt::format("another value of {}", key)
+                                                         : fmt::format("{} {} -> {}", key, was, is);
 }
 
 auto WhatChanged(const std::map<std::string, std::string>& before, const Plan& plan, int64_t step) -> std::string {
@@ -115,30 +81,31 @@ auto WhatChanged(const std::map<std::string, std::string>& before, const Plan& p
         "cannot be told",
         step);
   }
-  Recipe now;
-  // In the order of the recipe's keys; what is not set any more comes last.
-  std::vector<std::string> keys;
-  for (const RecipeEntry& entry : plan.recipe) {
-    now[entry.key] = entry.value;
-    keys.push_back(entry.key);
-  }
-  for (const auto& [key, value] : before) {
-    if (!now.contains(key)) {
-      keys.push_back(key);
+  KeysRead was = ReadKeys(before);
+  PlanKeys is = KeysOf(plan);
+  const std::string rate = RateChange(was.keys, is, step);
+  TakeOutWhatStays(was.keys);
+  TakeOutWhatStays(is);
+  std::vector<KeyDifference> changes = DifferencesOf(was.keys, is);
+  // A checkpoint of another version may have keys, and values of keys, that are not known here.
+  for (const KeyFault& fault : was.faults) {
+    const auto change = std::ranges::find(changes, fault.key, &KeyDifference::key);
+    if (change != changes.end()) {
+      change->a = before.at(fault.key);
+    } else {
+      changes.push_back({fault.key, before.at(fault.key), ""});
     }
   }
-  std::erase_if(
-      keys, [&](const std::string& key) { return IsTheSameByNow(key) || ValueOf(before, key) == ValueOf(now, key); });
-  const std::string rate = RateChange(before, now, step);
-  const bool has_lr = std::find(keys.begin(), keys.end(), "optimizer.lr") != keys.end();
+  const bool has_lr =
+      std::ranges::find(changes, OriginKey("optimizer.lr").text(), &KeyDifference::key) != changes.end();
   std::vector<std::string> facts;
-  for (const std::string& key : keys) {
-    std::string fact = Difference(key, before, now);
-    if (HasNoEffect(key)) {
+  for (const KeyDifference& change : changes) {
+    std::string fact = TextOf(change);
+    if (HasNoEffect(change.key)) {
       fact += " has no effect any more";
-    } else if (key == "optimizer.lr" && !rate.empty()) {
+    } else if (change.key == OriginKey("optimizer.lr").text() && !rate.empty()) {
       fact += ": " + rate;
-    } else if (key == "train.steps" && !rate.empty() && !has_lr) {
+    } else if (change.key == OriginKey("train.steps").text() && !rate.empty() && !has_lr) {
       fact += " changes the schedule: " + rate;
     }
     facts.push_back(std::move(fact));

@@ -11,6 +11,7 @@
 #include "compiler/base/half.h"
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/seed_contents.h"
+#include "compiler/keys/toml_value.h"
 #include "tests/support/published_files.h"
 #include "tests/support/temporary_folder.h"
 
@@ -43,8 +44,14 @@ auto ModelOf(const json& config) -> std::string {
   if (!read) {
     return read.error().message;
   }
+  std::map<std::string_view, std::string> values;
+  ForEachKey(read->model, [&](const KeyInfo& key, const auto& leaf) {
+    if (leaf) {
+      values[key.name] = WriteToml(*leaf);
+    }
+  });
   std::string text;
-  for (const auto& [key, value] : read->model) {
+  for (const auto& [key, value] : values) {
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
   }
   return text;

@@ -11,7 +11,7 @@
 #include "compiler/explain/explain.h"
 #include "compiler/model/decoder.h"
 #include "compiler/model/estimate.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/resolved.h"
 #include "tests/golden/golden_case.h"
 
 namespace shardc {

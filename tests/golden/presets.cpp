@@ -13,7 +13,7 @@
 #include "compiler/model/model_family.h"
 #include "compiler/plan/op_place.h"
 #include "compiler/plan/text.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/resolved.h"
 #include "tests/golden/golden_case.h"
 
 namespace shardc {

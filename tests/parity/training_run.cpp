@@ -9,7 +9,7 @@
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/resolved.h"
 #include "runtime/core/runner.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"

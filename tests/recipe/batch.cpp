@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/check/check_recipe.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/resolved.h"
 #include "tests/recipe/read_text.h"
 
 namespace shardc {

@@ -1,4 +1,4 @@
-// --set: which text gives which value, and what is refused.
+// --set and --unset: which text gives which value, and what is refused.
 
 #include <gtest/gtest.h>
 
@@ -54,6 +54,35 @@ TEST(Overrides, GiveWhatTheFileLacks) {
   text.erase(text.find("[train]"));
   ReadRecipeText(text, {"train.steps=5"}, result);
   EXPECT_TRUE(result.ok) << RenderText(result.diagnostics, {});
+}
+
+TEST(Overrides, TakeOutKeysAndLists) {
+  ReadResult result;
+  ReadRecipeText(MinimalText() + "\n[checkpoint]\nevery = 7\nkeep = 9\n",
+                 {"--unset checkpoint.every", "--unset checkpoint.keep", "checkpoint.keep=3", "--unset init.rule",
+                  "init.scheme=gpt2", "--unset data.eval"},
+                 result);
+  ASSERT_TRUE(result.ok) << RenderText(result.diagnostics, {});
+  EXPECT_FALSE(result.recipe.checkpoint.every.is_set);
+  EXPECT_EQ(*result.recipe.checkpoint.every, 0);
+  EXPECT_EQ(*result.recipe.checkpoint.keep, 3);
+  EXPECT_TRUE(result.recipe.init.rule.empty());
+}
+
+TEST(Overrides, LackWhatIsTakenOut) {
+  ReadResult result;
+  ReadRecipeText(MinimalText(), {"--unset train.steps"}, result);
+  EXPECT_NE(RenderText(result.diagnostics, {}).find("`steps` is missing"), std::string::npos)
+      << RenderText(result.diagnostics, {});
+  for (const auto& [text, says] :
+       {std::pair("--unset train.step", "did you mean --unset train.steps?"), std::pair("--unset train", "is no key"),
+        std::pair("--unset ", "write a section and a key"), std::pair("--unset init.rule.match", "is no key")}) {
+    ReadResult refused;
+    ReadRecipeText(MinimalText(), {text}, refused);
+    EXPECT_FALSE(refused.ok);
+    EXPECT_NE(RenderText(refused.diagnostics, {}).find(says), std::string::npos) << text << "\n"
+                                                                                 << RenderText(refused.diagnostics, {});
+  }
 }
 
 TEST(Overrides, Refused) {

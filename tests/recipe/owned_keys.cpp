@@ -11,7 +11,7 @@
 #include "compiler/check/check_context.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/key_rows.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/resolved.h"
 #include "compiler/recipe/write.h"
 #include "tests/recipe/read_text.h"
 

@@ -33,11 +33,11 @@ TEST(Presets, RowsAreWrittenAsRecipesAre) {
     ReadResult result;
     ReadAssuming(fmt::format("model.preset = \"{}\"\n", row.name), {}, result);
     ASSERT_TRUE(result.ok) << row.name << "\n" << RenderText(result.diagnostics, {});
-    const std::vector<ResolvedKey> resolved = ResolvedKeys(result.recipe);
+    const std::vector<RecipeEntry> resolved = ResolvedKeys(result.recipe);
     const std::vector<PresetKey> keys = KeysOf(row);
     EXPECT_GE(keys.size(), 12U) << row.name;
     for (const PresetKey& key : keys) {
-      const auto found = std::ranges::find(resolved, key.path, &ResolvedKey::path);
+      const auto found = std::ranges::find(resolved, key.path, &RecipeEntry::key);
       ASSERT_TRUE(found != resolved.end()) << row.name << " " << key.path;
       EXPECT_EQ(found->value, key.value) << row.name << " " << key.path;
     }

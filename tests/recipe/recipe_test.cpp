@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -113,8 +114,8 @@ TEST(RecipeCases, ResolvedKeysReadBackTheSame) {
     }
     const auto lines_of = [](const Recipe& recipe) {
       std::string lines;
-      for (const ResolvedKey& key : ResolvedKeys(recipe)) {
-        lines += fmt::format("{} = {}\n", key.path, key.value);
+      for (const RecipeEntry& entry : ResolvedKeys(recipe)) {
+        lines += fmt::format("{} = {}\n", entry.key, entry.value);
       }
       return lines;
     };
@@ -143,8 +144,8 @@ TEST(RecipeCases, ResolvedKeysHoldDefaultsAndWholeLists) {
   ReadRecipeText(MinimalText(), {"init.rule=[{match=\"*\",value=\"normal(0, 1)\"}, {value=0,match='x'}]"}, result);
   ASSERT_TRUE(result.ok);
   std::map<std::string, std::string> values;
-  for (const ResolvedKey& key : ResolvedKeys(result.recipe)) {
-    EXPECT_TRUE(values.emplace(key.path, key.value).second) << key.path;
+  for (const RecipeEntry& entry : ResolvedKeys(result.recipe)) {
+    EXPECT_TRUE(values.emplace(entry.key, entry.value).second) << entry.key;
   }
   EXPECT_EQ(values.at("optimizer.clip_norm"), "1.0");
   EXPECT_EQ(values.at("start.first"), "\"scratch\"");

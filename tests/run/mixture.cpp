@@ -233,7 +233,8 @@ TEST(MixedRun, FaultyWeightsOfAPlanEndTheStart) {
   const MixedTraining training;
   const Plan plan = training.Compile();
   const std::string text =
-      Edited(PrintPlan(plan), {{"weight=\"if step < 10 then 0 else 0.3\"", "weight=\"1 - step / 30\""}});
+      Edited(PrintPlan(plan), {{"weight=\"if step < 10 then 0 else 0.3\"", "weight=\"1 - step / 30\""},
+                               {"weight = \\\"if step < 10 then 0 else 0.3\\\"", "weight = \\\"1 - step / 30\\\""}});
   WriteText(training / "edited.plan", text);
   const Outcome outcome =
       RunProcess({SHARDC_BINARY_DIR "/shardc", "run", training / "edited.plan", "--run-dir", training / "edited"});

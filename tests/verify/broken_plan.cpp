@@ -74,7 +74,8 @@ auto SampleOf(const BrokenPlan& broken) -> const Sample& {
     if (const size_t at = set.find(SourceDir); at != std::string::npos) {
       set.replace(at, SourceDir.size(), SHARDC_SOURCE_DIR);
     }
-    sets.push_back(set);
+    // `--unset=section.key` takes out a key of the sample.
+    sets.push_back(set.starts_with("--unset=") ? set.replace(7, 1, " ") : set);
   }
   const auto after = FromText<PassKind>(broken.after);
   if (!broken.after.empty() && !after) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ranges>
 #include <set>
 
 #include "compiler/recipe/key_rows.h"
@@ -13,16 +14,39 @@
 namespace shardc {
 namespace {
 
-/// A value of the same kind, and another one.
-auto Another(const std::string& value) -> std::string {
-  return value == "true"          ? "false"
-         : value == "false"       ? "true"
-         : value.starts_with('"') ? "\"another\""
-         : value.starts_with('[') ? "[0.25, 0.125]"
-                                  : value + "1";
+/// Tables that a list takes, and that no sample has.
+auto AnotherList(const std::string& path) -> std::string {
+  return path == "shard.unit"           ? "[{ match = [\"another\"] }]"
+         : path == "shard.override"     ? "[{ match = \"another\", reshard_after_forward = true }]"
+         : path == "precision.override" ? "[{ match = \"another\", master = \"bf16\" }]"
+         : path == "init.rule"          ? "[{ match = \"*\", value = 7 }]"
+         : path == "optimizer.group"    ? "[{ match = \"another\" }]"
+                                        : "";
 }
 
-/// The keys whose lines may have any value. Adds those that the plan has to `seen`.
+/// A value that a key takes, other than its own.
+auto Another(const std::string& path, const std::string& value) -> std::string {
+  const auto row = std::ranges::find(RecipeKeyRows(), path, &RecipeKeyRow::path);
+  if (row == RecipeKeyRows().end()) {
+    return AnotherList(path);
+  }
+  for (const Choice& choice : ChoicesOf(path) | std::views::reverse) {
+    if (choice.accepted && value != fmt::format("\"{}\"", choice.word)) {
+      return fmt::format("\"{}\"", choice.word);
+    }
+  }
+  return row->type == "Int"        ? value == "1" ? "2" : "1"
+         : row->type == "Real"     ? value == "1.0" ? "0.5" : "1.0"
+         : row->type == "Bool"     ? value == "true" ? "false" : "true"
+         : row->type == "Texts"    ? "[\"*norm*\"]"
+         : row->type == "Reals"    ? "[0.25, 0.125]"
+         : row->type == "ByteSize" ? "\"3 GiB\""
+         : row->type == "Formula"  ? "\"another\""
+         : path == "start.first"   ? "{ seed = \"another\" }"
+                                   : "\"layer < 1\"";
+}
+
+/// The keys whose lines may have any value of their type. Adds those that the plan has to `seen`.
 auto FreeKeys(const std::vector<std::string>& sets, std::set<std::string>& seen) -> std::set<std::string> {
   const Plan plan = CompileSample(sets);
   EXPECT_EQ(VerifyPlan(plan), std::vector<std::string>{});
@@ -31,29 +55,28 @@ auto FreeKeys(const std::vector<std::string>& sets, std::set<std::string>& seen)
     Plan changed = plan;
     RecipeEntry& entry = changed.recipe[i];
     seen.insert(entry.key);
-    entry.value = Another(entry.value);
+    // The only word that there is.
+    entry.value = entry.key == "start.restart" ? entry.value : Another(entry.key, entry.value);
     const std::vector<std::string> findings = VerifyPlan(changed);
     if (findings.empty()) {
       free.insert(entry.key);
       continue;
     }
-    EXPECT_EQ(findings.size(), 1U);
+    EXPECT_EQ(findings.size(), 1U) << testing::PrintToString(findings);
     EXPECT_EQ(LabelOf(findings[0]), "header-recipe");
-    // Rules read the deviation: it is they that do not fit the plan then.
-    if (entry.key != "init.std") {
+    // Rules read the deviation, and overrides yield to the key: it is they that do not fit the plan then.
+    if (entry.key != "init.std" && entry.key != "precision.override") {
       EXPECT_THAT(findings[0], testing::StartsWith("the line `recipe " + entry.key + "` has " + entry.value));
     }
   }
   return free;
 }
 
-TEST(RecipeLines, AgreeWithThePlan) {
-  const std::set<std::string> units{"shard.units", "shard.reshard_after_forward", "shard.gather_into"};
-  std::set<std::string> expected{"precision.compute", "precision.master", "precision.residual", "precision.reduce",
-                                 "loss.chunks",       "recompute.policy", "recompute.layers",   "init.std",
-                                 "optimizer.frozen",  "data.tokens",      "batch.reduce",       "start.first",
-                                 "start.restart"};
-  expected.insert(units.begin(), units.end());
+TEST(RecipeLines, AgreeWithPlan) {
+  std::set<std::string> expected{"shard.units",       "shard.reshard_after_forward",
+                                 "shard.gather_into", "precision.residual",
+                                 "recompute.layers",  "init.std",
+                                 "data.tokens",       "start.restart"};
   std::set<std::string> seen;
   EXPECT_EQ(FreeKeys({}, seen), expected);
   // Keys that other settings bring.
@@ -62,8 +85,7 @@ TEST(RecipeLines, AgreeWithThePlan) {
                       "run.comm=gloo", "run.device=cpu-portable", "run.attention_workspace=1024 TiB"},
                      seen),
             expected);
-  const std::set<std::string> of_others{"precision.override", "recompute.save", "shard.override", "shard.reduce_ring",
-                                        "shard.unit"};
+  const std::set<std::string> of_others{"recompute.save", "shard.override", "shard.reduce_ring", "shard.unit"};
   EXPECT_THAT(FreeKeys({"init.scheme=gpt2", "init.rule=[]", "model.head_dim=4", "batch.accumulate=3",
                         "shard.reduce_ring=2", "shard.unit=[{match = [\"lm_head.weight\"]}]",
                         "shard.override=[{match = \"embed\", reshard_after_forward = false}]",
@@ -139,12 +161,12 @@ TEST(RecipeLines, HaveRulesOfParameters) {
            {{two},
             "optimizer.group",
             "[{ match = \"*norm.weight\", weight_decay = 0.0 }, { match = \"*tokens.weight\", lr_scale = 0.5 }",
-            "no list"},
+            "a list of tables with the keys of [[optimizer.group]]"},
            {{},
             "init.rule",
             "[{ match = \"*\", value = 1 }]",
             "and the rule of model.embed_tokens.weight in the plan is "},
-           {{}, "init.rule", "[{ match = \"*\" }]", "and the rule of "},
+           {{}, "init.rule", "[{ match = \"*\" }]", "a list of tables with the keys of [[init.rule]]"},
            {{}, "init.rule", "[{ match = \"*\", value = \"normal(0,\" }]", "and the rule of "},
            {{"init.scheme=gpt2", "init.rule=[]"}, "init.scheme", "\"torchtitan-llama\"", "and the rule of "},
            {{"init.scheme=gpt2", "init.rule=[]"}, "init.std", "0.5", "and the rule of "},
@@ -168,6 +190,25 @@ TEST(RecipeLines, HaveRulesOfParameters) {
     // Without the rules, all parameters have those of the scheme.
     EXPECT_EQ(VerifyPlan(plan).size(), name == std::string_view("init.rule") ? 1U : 0U) << name;
   }
+}
+
+TEST(RecipeLines, HaveMixtureOfPlan) {
+  const std::vector<std::string> mixture{
+      "--unset data.tokens",
+      "data.source=[{name = \"a\", tokens = [\"a.bin\"], weight = 3}, {tokens = [\"b.bin\"], weight = \"1 + step\"}]"};
+  const std::string line =
+      "[{{ name = \"{}\", tokens = [\"a.bin\"], weight = {} }}, {{ tokens = [\"b.bin\"], weight = {} }}]";
+  const auto findings = [&](const char* name, const char* first, const char* second) {
+    return FindingsWith("data.source", fmt::format(fmt::runtime(line), name, first, second), mixture);
+  };
+  EXPECT_THAT(findings("a", "3", "\"1 + step\""), testing::IsEmpty());
+  EXPECT_THAT(findings("a", "1", "\"1 + step\""),
+              testing::ElementsAre(testing::HasSubstr("the plan has a line `source 0` with weight=3")));
+  EXPECT_THAT(findings("a", "3", "\"2 + step\""),
+              testing::ElementsAre(testing::HasSubstr("the plan has a line `source 1` with weight=\"1 + step\"")));
+  EXPECT_THAT(findings("b", "3", "\"1 + step\""), testing::SizeIs(1));
+  EXPECT_THAT(FindingsWith("data.source", "[{ tokens = [\"a.bin\"], weight = 3 }]", mixture), testing::SizeIs(1));
+  EXPECT_THAT(FindingsWith("data.tokens", "[\"a.bin\"]", mixture), testing::IsEmpty());
 }
 
 TEST(RecipeLines, HaveTextInQuotes) {

@@ -1,9 +1,11 @@
 // A plan file of any bytes: it is refused, or is a plan that prints and reads back the same, that the verifier judges,
-// and that explain reports on if the verifier accepts it and all passes were run.
+// and that reports, comparisons and the search of --fit read if the verifier accepts it and all passes were run.
 #include <cstdint>
 
 #include "compiler/base/check.h"
+#include "compiler/explain/compare.h"
 #include "compiler/explain/explain.h"
+#include "compiler/explain/offers.h"
 #include "compiler/plan/text.h"
 #include "compiler/verify/verify.h"
 
@@ -20,6 +22,9 @@ extern "C" auto LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) -> int 
     const Report report = Explain(*plan);
     CHECK(!RenderReportText(report).empty() && !RenderReportJson(report).empty() && !RenderReportHtml(report).empty(),
           "no report");
+    CHECK(Compare(report, report).is_same(), "a plan differs from itself");
+    CHECK(KnobOf(OffersOf(*plan), AsItIs(OffersOf(*plan))).sets.empty(), "the plan as it is changes keys");
+    KnobsOf(*plan);
   }
   return 0;
 }

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/recipe/recipe.h"
+#include "compiler/keys/plan_keys.h"
 
 namespace shardc {
 
@@ -22,12 +22,13 @@ struct LossHeadSize {
 struct ModelSizes {
   std::string family;
   // A member for each key of a model. One that the family lacks holds its default.
-#define MODEL_KEY(name, Type, ...) recipe_type::Type name{};
+#define MODEL_KEY(name, Type, ...) key_type::Type name{};
 #include "schemas/model_keys.def"
   std::vector<LossHeadSize> loss_heads;
 };
 
-/// kv_heads defaults to heads, head_dim to hidden / heads. Requires: heads > 0.
-auto ResolveModel(const Recipe& recipe) -> ModelSizes;
+/// Returns the sizes: kv_heads defaults to heads, head_dim to hidden / heads, and every other key to the default of its
+/// row. Requires: the keys have the family, and heads > 0.
+auto ResolveModel(const PlanKeys& keys) -> ModelSizes;
 
 }  // namespace shardc
