@@ -150,9 +150,9 @@ sys.exit(fails)
         self.write("tests/gpu/last_run.json", "old")
         for script, code, record in (('open(sys.argv[2] + "/last_run.json", "w").write("new"); sys.exit(3)', 3, "new"),
                                      ('open(sys.argv[2] + "/roofs.json", "w").write("other")', 0, "new")):
-            self.write("pack/gpu_test.py", f"import os, sys\nos.makedirs(sys.argv[2], exist_ok=True)\n{script}\n")
+            self.write("pack/test.py", f"import os, sys\nos.makedirs(sys.argv[2], exist_ok=True)\n{script}\n")
             (self.folder / "build").mkdir(exist_ok=True)
-            run("tar", "-cJf", self.folder / "build/gpu-pack.tar.xz", "-C", self.folder / "pack", "gpu_test.py")
+            run("tar", "-cJf", self.folder / "build/gpu-pack.tar.xz", "-C", self.folder / "pack", "test.py")
             result = run(self.folder / "tools" / "dev", "gpu-test")
             self.assertEqual(result.returncode, code, result.stderr)
             self.assertEqual((self.folder / "tests/gpu/last_run.json").read_text(), record)

@@ -1,4 +1,4 @@
-"""Tests of tools/gpu_*.py and kernel_budget.py without a GPU: programs that only pretend, records and budgets that are wrong. Run by ctest."""
+"""Tests of tools/gpu without a GPU: programs that only pretend, records and budgets that are wrong. Run by ctest."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOLS = ROOT / "tools"
+TOOLS = ROOT / "tools" / "gpu"
 
 # A training that takes its losses from how.json, times a factor by what the run is, and waits where a real one would go on.
 SHARDC = """#!/usr/bin/env python3
@@ -230,7 +230,7 @@ class GpuToolsTest(unittest.TestCase):
         (self.folder / path).chmod(mode)
 
     def gpu_test(self, rows: str, seconds: float = 30, **environment) -> subprocess.CompletedProcess:
-        return run(sys.executable, TOOLS / "gpu_test.py", "--folder", self.folder, "--out", self.folder / "out", "--only", rows, "--seconds", seconds,
+        return run(sys.executable, TOOLS / "test.py", "--folder", self.folder, "--out", self.folder / "out", "--only", rows, "--seconds", seconds,
                    CUDA_LIBRARIES="/nowhere", **environment)
 
     def pretend(self, losses: list[float], recorded: list[float], **how) -> None:
@@ -275,7 +275,7 @@ class GpuToolsTest(unittest.TestCase):
 
     def test_without_a_card(self):
         self.pretend([5.5], [])
-        self.write("gpu_card.py", "import sys; sys.exit('no driver')")
+        self.write("card.py", "import sys; sys.exit('no driver')")
         result = self.gpu_test("doctor,quickstart,llama_1b")
         for row in ("doctor |  | FAIL | exit code 1", "quickstart |  | not run | the doctor found no card", "1 failed"):
             self.assertIn(row, result.stdout)
@@ -284,7 +284,7 @@ class GpuToolsTest(unittest.TestCase):
     def test_goals_are_those_of_one_card(self):
         falls = [9.0 - 0.1 * step for step in range(20)]
         self.pretend(falls, falls)
-        self.write("gpu_card.py", CARD)
+        self.write("card.py", CARD)
         printed = self.gpu_test("doctor,llama_124m,llama_124m_16").stdout
         for row in ("doctor | copy | figure |", "llama_124m | step | figure |", "llama_124m_16 | loss falls | pass |"):
             self.assertIn(row, printed)
@@ -379,8 +379,8 @@ class GpuToolsTest(unittest.TestCase):
 
     def test_roofs(self):
         self.pretend([9.0 - 0.1 * step for step in range(20)], [])
-        self.write("gpu_card.py", CARD)
-        command = (sys.executable, TOOLS / "gpu_test.py", "--folder", self.folder, "--out", self.folder / "out", "--roofs", "--only")
+        self.write("card.py", CARD)
+        command = (sys.executable, TOOLS / "test.py", "--folder", self.folder, "--out", self.folder / "out", "--roofs", "--only")
         result = run(*command, "doctor,roofs_1b", CUDA_LIBRARIES="/nowhere")
         for row in ("step, products by measurement | figure | 10.00 ms; 10.00 before and 10.00 after it without: 1.000",
                     "product bf16 1000 x 2000 x 500 nt, to bf16 | figure | first answer 4000.0 us, 0 TF/s, 50 % of the product; "
@@ -401,7 +401,7 @@ class GpuToolsTest(unittest.TestCase):
     def test_graphs(self):
         for how, outcome in (({}, "pass | equal to the bit"), ({"graphs": 1e-15}, "FAIL | differ")):
             self.pretend([9.0 - 0.1 * step for step in range(20)], [], **how)
-            result = run(sys.executable, TOOLS / "gpu_test.py", "--folder", self.folder, "--out", self.folder / "out", "--roofs", "--only", "graphs",
+            result = run(sys.executable, TOOLS / "test.py", "--folder", self.folder, "--out", self.folder / "out", "--roofs", "--only", "graphs",
                          CUDA_LIBRARIES="/nowhere")
             self.assertIn("| graphs | step of quickstart | figure | 10.000 ms; 10.000 before and 10.000 after it without: 1.000; the card has 0.0 MiB more",
                           result.stdout)
@@ -413,8 +413,8 @@ class GpuToolsTest(unittest.TestCase):
         falls = [9.0 - 0.1 * step for step in range(20)]
         self.pretend(falls, falls)
         self.write("bin/tests_ranks_cuda", RANKS, 0o755)
-        self.write("gpu_card.py", CARD)
-        command = (sys.executable, TOOLS / "gpu_test.py", "--folder", self.folder, "--out", self.folder / "out", "--gpus")
+        self.write("card.py", CARD)
+        command = (sys.executable, TOOLS / "test.py", "--folder", self.folder, "--out", self.folder / "out", "--gpus")
         rows = ("rates | all_gather of 256 MiB over 4 GPUs | figure | 201 GB/s per GPU, 45 % of its link's 450, 1000 us",
                 "exposed | communication of a step of llama_8b_slice, dp 4 | figure | 0.0 ms of 10.0; one GPU takes 10.0, of which 0.0",
                 "llama_8b | step of Llama 3 8B, dp 4, 8192 tokens per GPU, torchtitan's selective recomputation | figure | 10.0 ms, estimated 9.8 ms, 6400 tokens/s")
@@ -440,7 +440,7 @@ class GpuToolsTest(unittest.TestCase):
             place = {"RANK": str(rank), "WORLD_SIZE": "4", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2"}
             if row == "fsdp2":
                 place = {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": str(rank), "SLURM_STEP_NUM_NODES": "2"}
-            return run(sys.executable, TOOLS / "gpu_test.py", "--folder", self.folder, "--out", self.folder / "out", "--hosts", row,
+            return run(sys.executable, TOOLS / "test.py", "--folder", self.folder, "--out", self.folder / "out", "--hosts", row,
                        CUDA_LIBRARIES="/nowhere", PYTHONPATH=str(self.folder / "modules"), **place, **more)
 
         for row, lines in (
@@ -458,7 +458,7 @@ class GpuToolsTest(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stdout)
             self.assertIn(lines[0], (self.folder / f"out/hosts_{row}.md").read_text())
         self.assertIn("or MASTER_ADDR is not set", launch("fsdp2", 0).stdout)
-        self.assertIn("--hosts takes a launch by torchrun or srun", run(sys.executable, TOOLS / "gpu_test.py", "--hosts", "exposed").stderr)
+        self.assertIn("--hosts takes a launch by torchrun or srun", run(sys.executable, TOOLS / "test.py", "--hosts", "exposed").stderr)
         self.pretend(falls, falls, does_not_fit=True)
         self.assertIn("| llama_8b |  | FAIL | exit code 4", launch("llama_8b", 0).stdout)
 
@@ -469,10 +469,10 @@ class GpuToolsTest(unittest.TestCase):
         self.write("net/lo/statistics/tx_bytes", "100000\n")
         self.write("infiniband/mlx5_1/ports/1/counters/port_xmit_data", "N/A\n")
         sys.path.insert(0, str(TOOLS))
-        import gpu_launched
-        self.assertEqual(gpu_launched.sent_bytes(self.folder), 1007)
-        self.assertIn("0.200 GB, planned 0.100 (+100.0 %)", gpu_launched.of_network("exposed", 2e8, 10**8).figure)
-        self.assertIn("nothing counted", gpu_launched.of_network("exposed", 0, 10**8).figure)
+        import launched
+        self.assertEqual(launched.sent_bytes(self.folder), 1007)
+        self.assertIn("0.200 GB, planned 0.100 (+100.0 %)", launched.of_network("exposed", 2e8, 10**8).figure)
+        self.assertIn("nothing counted", launched.of_network("exposed", 0, 10**8).figure)
 
     def test_save(self):
         losses = [5.5 - 0.1 * step for step in range(20)]
@@ -514,7 +514,7 @@ class GpuToolsTest(unittest.TestCase):
                                               (math.nan, math.nan, 1, "inf, inf")):
             self.write("eager.json", json.dumps([loss * eager for loss in losses]))
             self.write("compiled.json", json.dumps([loss * compiled for loss in losses]))
-            result = run(sys.executable, TOOLS / "gpu_test.py", "--compare", "--folder", self.folder, "--out", self.folder / "out", "--only", "1b",
+            result = run(sys.executable, TOOLS / "test.py", "--compare", "--folder", self.folder, "--out", self.folder / "out", "--only", "1b",
                          CUDA_LIBRARIES="/nowhere")
             line = "| 1b | 10.0 ms | 40.0 ms | 20.0 ms | 0.25, 0.50 | 6.4 k, 1.6 k, 3.2 k | 0.0 (0.0), 3.0 (4.0), 3.0 (4.0) | "
             self.assertRegex(result.stdout, re.escape(line) + r"\d\.\d s, 10\.0 s, 5\.0 s \| " + re.escape(figure), result.stderr)
@@ -562,15 +562,15 @@ class GpuToolsTest(unittest.TestCase):
                 raise subprocess.TimeoutExpired("program", timeout)
 
         sys.path.insert(0, str(TOOLS))
-        import gpu_bench
-        gpu_bench.stop(Stuck())
+        import bench
+        bench.stop(Stuck())
 
     def test_tasks_after_the_time_of_their_row(self):
         sys.path.insert(0, str(TOOLS))
-        import gpu_bench
-        import gpu_ranks
-        ends = gpu_bench.Deadline(0)
-        results = list(gpu_ranks.outcomes(None, "ranks", {"dp 2": lambda: (True, "ran")}, ends))
+        import bench
+        import ranks
+        ends = bench.Deadline(0)
+        results = list(ranks.outcomes(None, "ranks", {"dp 2": lambda: (True, "ran")}, ends))
         self.assertEqual([(result.outcome, result.figure) for result in results], [("not run", "the time of the row is over")])
 
     def test_report_is_a_record_but_for_its_card(self):
@@ -581,12 +581,12 @@ class GpuToolsTest(unittest.TestCase):
         record = json.loads((self.folder / "out/last_run.json").read_text())
         record |= {"card": "NVIDIA H100", "driver": "580", "sources": {"runtime/cuda/main.cpp": "0"}}
         self.write("tests/gpu/last_run.json", json.dumps(record))
-        self.assertEqual(run(sys.executable, TOOLS / "gpu_record.py", self.folder).returncode, 0)
+        self.assertEqual(run(sys.executable, TOOLS / "record.py", self.folder).returncode, 0)
 
     def test_record(self):
         self.write("runtime/device/cuda/device.cpp", "old")
         self.write("runtime/kernels/cuda/add.cu", "old")
-        sources = json.loads(run(sys.executable, TOOLS / "gpu_record.py", "--sources", self.folder).stdout)
+        sources = json.loads(run(sys.executable, TOOLS / "record.py", "--sources", self.folder).stdout)
         self.assertEqual(sorted(sources), ["runtime/device/cuda/device.cpp", "runtime/kernels/cuda/add.cu"])
         row = {"row": "doctor", "what": "card", "outcome": "figure", "figure": ""}
         good = {"date": "2026-11-26T10:00:00Z", "card": "c", "driver": "d", "libraries": {}, "rows": [row], "sources": sources}
@@ -600,13 +600,13 @@ class GpuToolsTest(unittest.TestCase):
             ({"card": ""}, 1, "`card` is empty"),
         ):
             self.write("tests/gpu/last_run.json", json.dumps(good | change))
-            result = run(sys.executable, TOOLS / "gpu_record.py", self.folder)
+            result = run(sys.executable, TOOLS / "record.py", self.folder)
             self.assertIn(text, result.stdout)
             self.assertEqual(result.returncode, code, result.stdout)
 
     def test_budget(self):
         # The tool's own folder decides where the budget lies.
-        self.write("tools/kernel_budget.py", (TOOLS / "kernel_budget.py").read_text())
+        self.write("tools/gpu/kernel_budget.py", (TOOLS / "kernel_budget.py").read_text())
         resources = (
             "ptxas info    : Compiling entry function '_ZN6shardc4cuda9SumLossesIdEEvPKT_lbPS2_' for 'sm_90'\n"
             "    8 bytes stack frame, 0 bytes spill stores, 4 bytes spill loads\n"
@@ -622,10 +622,10 @@ class GpuToolsTest(unittest.TestCase):
             ("SumLosses<double> 30 256 4\nOther 1 0 0\n", "Other is no kernel"),
         ):
             self.write("tests/gpu/kernels.txt", "# A head.\n" + row)
-            result = run(sys.executable, self.folder / "tools/kernel_budget.py", self.folder / "now.resources")
+            result = run(sys.executable, self.folder / "tools/gpu/kernel_budget.py", self.folder / "now.resources")
             self.assertIn(text, result.stdout)
             self.assertEqual(result.returncode, 0 if "0 over" in text else 1)
-        run(sys.executable, self.folder / "tools/kernel_budget.py", "--update", self.folder / "now.resources")
+        run(sys.executable, self.folder / "tools/gpu/kernel_budget.py", "--update", self.folder / "now.resources")
         self.assertEqual((self.folder / "tests/gpu/kernels.txt").read_text(), "# A head.\nSumLosses<double>   30    256    4\n")
 
 

@@ -1,4 +1,4 @@
-"""PyTorch FSDP2 on one GPU, or one per process of torchrun, from the parameters and tokens that tools/gpu_compare.py wrote, or from its own
+"""PyTorch FSDP2 on one GPU, or one per process of torchrun, from the parameters and tokens that tools/gpu/compare.py wrote, or from its own
 parameters: one JSON line per mode.
 
 What a user of FSDP2 would write, as torchtitan does: bf16 compute, fp32 parameters, moments and reductions, units of the embedding, each

@@ -1,4 +1,4 @@
-"""The row of gpu_test.py that trains each feature of one rank for a few steps, on the GPU and on the CPU of the same machine."""
+"""The row of test.py that trains each feature of one rank for a few steps, on the GPU and on the CPU of the same machine."""
 
 import array
 import concurrent.futures
@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Callable
 
-from gpu_bench import Bench, Deadline, Failure, Training, is_saved, judged, largest_difference, metrics_of
+from bench import Bench, Deadline, Failure, Training, is_saved, judged, largest_difference, metrics_of
 
 TINY = "tests/gpu/tiny.toml"
 BF16, MASTER = "precision.compute=bf16", "precision.master=bf16"

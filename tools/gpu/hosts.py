@@ -1,4 +1,4 @@
-"""The row of gpu_test.py for hosts of GPUs: one machine plays two of them, whose ranks share its card and exchange by NCCL."""
+"""The row of test.py for hosts of GPUs: one machine plays two of them, whose ranks share its card and exchange by NCCL."""
 
 import collections
 import os
@@ -8,9 +8,9 @@ import signal
 import subprocess
 from collections.abc import Callable
 
-from gpu_bench import Bench, Deadline, Failure, Training, is_saved, largest_difference, metrics_of
-from gpu_bits import difference
-from gpu_ranks import ENVIRONMENT_CODE, MOST_S, SHARED, TIMEOUT_S, NotPossible, Outcome, children_of, ended, outcomes, ranks_of
+from bench import Bench, Deadline, Failure, Training, is_saved, largest_difference, metrics_of
+from bits import difference
+from ranks import ENVIRONMENT_CODE, MOST_S, SHARED, TIMEOUT_S, NotPossible, Outcome, children_of, ended, outcomes, ranks_of
 
 HOSTS = 2
 MESHES = {"1 rank": "mesh.dp=2", "2 ranks": "mesh.dp=4"}

@@ -1,4 +1,4 @@
-"""The rows of `gpu_test.py --hosts ROW`, which a launcher starts on several hosts, once per GPU. Each row launches one program, by which all
+"""The rows of `test.py --hosts ROW`, which a launcher starts on several hosts, once per GPU. Each row launches one program, by which all
 processes meet; process 0 has the results."""
 
 import contextlib
@@ -9,10 +9,10 @@ import pathlib
 import shutil
 import subprocess
 
-from gpu_bench import GIB, Bench, Deadline, Result, Training, metrics_of, stop
-from gpu_compare import Comparison
-from gpu_several import SLICE, WHOLE, exposed_by, step_of_llama_8b
-from gpu_training import estimate
+from bench import GIB, Bench, Deadline, Result, Training, metrics_of, stop
+from compare import Comparison
+from several import SLICE, WHOLE, exposed_by, step_of_llama_8b
+from training import estimate
 
 STEPS = 20
 # Steps before this one are not counted: hosts connect in the first.

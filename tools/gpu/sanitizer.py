@@ -1,10 +1,10 @@
-"""The row of gpu_test.py that looks for bad accesses and races in kernels, by compute-sanitizer."""
+"""The row of test.py that looks for bad accesses and races in kernels, by compute-sanitizer."""
 
 import concurrent.futures
 import re
 import shutil
 
-from gpu_bench import Bench, Failure, Result, judged, metrics_of
+from bench import Bench, Failure, Result, judged, metrics_of
 
 # A race is looked for in our kernels alone: those of cuDNN and cuBLASLt order their accesses in ways that the tool does not know.
 TOOLS = {

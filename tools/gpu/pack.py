@@ -1,8 +1,8 @@
 """Makes the archive that is carried to a machine with a GPU: programs, the libraries that no PyTorch installation has, what they read.
 
-Usage: gpu_pack.py BUILD ARCHIVE.tar.xz
+Usage: pack.py BUILD ARCHIVE.tar.xz
 
-There: mkdir pack; tar -xf ARCHIVE.tar.xz -C pack; python3 pack/gpu_test.py --out FOLDER; python3 pack/gpu_compare.py --out FOLDER
+There: mkdir pack; tar -xf ARCHIVE.tar.xz -C pack; python3 pack/test.py --out FOLDER; python3 pack/compare.py --out FOLDER
 """
 
 import io
@@ -15,16 +15,16 @@ import sys
 import tarfile
 import tempfile
 
-import gpu_record
+import record
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("shardc", "shardc-run-cuda", "tests/tests_ops_cuda", "tests/tests_ranks_cuda")
 # Read there under the names that they have here; the scripts lie at the top.
 READ = ("recipes/quickstart.toml", *(f"tests/gpu/{name}" for name in ("llama_124m.toml", "llama_1b.toml", "llama_8b_slice.toml", "tiny.toml")),
         "tests/gpu/quickstart_losses.json", "tests/bench/fsdp2/llama.py", "tests/bench/fsdp2/baseline_gpu.py", ".deps/data/fortunes.bin")
-SCRIPTS = ("gpu_test", "gpu_compare", "gpu_card", "gpu_bench", "gpu_training", "gpu_bits", "gpu_features", "gpu_ranks",
-           "gpu_hosts", "gpu_launched", "gpu_several", "gpu_sanitizer", "gpu_roofs")
-FILES = {path: path for path in READ} | {f"{name}.py": f"tools/{name}.py" for name in SCRIPTS}
+SCRIPTS = ("test", "compare", "card", "bench", "training", "bits", "features", "ranks",
+           "hosts", "launched", "several", "sanitizer", "roofs")
+FILES = {path: path for path in READ} | {f"{name}.py": f"tools/gpu/{name}.py" for name in SCRIPTS}
 # Each system has these, or PyTorch's installation, or the driver.
 ELSEWHERE = re.compile(r"(ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+|torch\w*|c10\w*|gomp|cu\w+|nv\w+|nccl))\.so")
 MOST_BYTES = 50 << 20
@@ -67,7 +67,7 @@ def main(build: pathlib.Path, target: pathlib.Path) -> int:
             add(archive, f"lib/{name}", path.read_bytes(), 0o755)
         for name, path in FILES.items():
             add(archive, name, (ROOT / path).read_bytes())
-        add(archive, "sources.json", json.dumps(gpu_record.hashes(ROOT, gpu_record.UNTESTED + gpu_record.KERNELS)).encode())
+        add(archive, "sources.json", json.dumps(record.hashes(ROOT, record.UNTESTED + record.KERNELS)).encode())
     size = target.stat().st_size
     print(f"{target}: {size / (1 << 20):.1f} MiB; carried libraries: {', '.join(sorted(libraries))}")
     if size > MOST_BYTES:

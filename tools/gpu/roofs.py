@@ -1,12 +1,12 @@
-"""Rows of `gpu_test.py --roofs`: how near kernels and products come to what the card does at best, and what choices of them give."""
+"""Rows of `test.py --roofs`: how near kernels and products come to what the card does at best, and what choices of them give."""
 
 import json
 import pathlib
 import re
 import statistics
 
-from gpu_bench import MIB, Bench, Deadline, Failure, Result, Training, judged
-from gpu_training import LLAMA_1B, LLAMA_124M, QUICKSTART, operations
+from bench import MIB, Bench, Deadline, Failure, Result, Training, judged
+from training import LLAMA_1B, LLAMA_124M, QUICKSTART, operations
 
 # Steps of a trace: both ends are included.
 TRACED = (5, 6)

@@ -1,6 +1,6 @@
 """What a GPU is and how fast it is, through its driver and CUDA's libraries: no program of this project is asked.
 
-Usage: gpu_card.py   prints one line of JSON: card, driver, versions of libraries, free memory, bandwidth of a copy, rate of a product
+Usage: card.py   prints one line of JSON: card, driver, versions of libraries, free memory, bandwidth of a copy, rate of a product
 """
 
 import ctypes

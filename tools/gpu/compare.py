@@ -1,9 +1,9 @@
 """Times shardc against PyTorch FSDP2 on the GPU of this machine: from the same parameters, on the same tokens, losses first.
 
-Usage: gpu_compare.py [--gpus N] [--out FOLDER] [--only MODEL,...] [--modes eager,compiled] [--seconds N] [--folder FOLDER]
-                      [--device cuda|cpu]
+Usage: compare.py [--gpus N] [--out FOLDER] [--only MODEL,...] [--modes eager,compiled] [--seconds N] [--folder FOLDER]
+                  [--device cuda|cpu]
 
-It stands beside gpu_test.py in the archive that `tools/dev gpu-pack` makes, and needs PyTorch 2.11 in the Python that runs it; `gpu_test.py
+It stands beside test.py in the archive that `tools/dev gpu-pack` makes, and needs PyTorch 2.11 in the Python that runs it; `test.py
 --compare` starts it. Parameters are drawn by shardc, from whose checkpoint PyTorch reads them. Prints a table in Markdown, as docs/gpu.md has
 it, and writes it to FOLDER (default: .) with all figures. The exit code is the number of models whose losses differ, or that failed. With
 --gpus N both train on N GPUs, with as many samples on each as on one. `--device cpu --only tiny` tries the comparison itself.
@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from gpu_bench import GIB, Bench, Deadline, Failure, largest_difference  # noqa: E402
+from bench import GIB, Bench, Deadline, Failure, largest_difference  # noqa: E402
 
 STEPS = 20
 # How far the losses of the two may differ, of themselves: both compute in bf16. Where PyTorch's modes differ by more, as losses do that

@@ -1,19 +1,19 @@
 """Tests shardc on the GPU of this machine: what no machine without one can run.
 
-Usage: gpu_test.py [--gpus N] [--out FOLDER] [--only ROW,...] [--seconds N] [--folder FOLDER]
-       gpu_test.py --hosts exposed|llama_8b|fsdp2 --out SHARED [--seconds N] [--folder FOLDER]
-       gpu_test.py --compare [...]
-       gpu_test.py --roofs [--only ROW,...] [--out FOLDER] [--seconds N] [--folder FOLDER]
-       gpu_test.py --record [--folder FOLDER]
+Usage: test.py [--gpus N] [--out FOLDER] [--only ROW,...] [--seconds N] [--folder FOLDER]
+       test.py --hosts exposed|llama_8b|fsdp2 --out SHARED [--seconds N] [--folder FOLDER]
+       test.py --compare [...]
+       test.py --roofs [--only ROW,...] [--out FOLDER] [--seconds N] [--folder FOLDER]
+       test.py --record [--folder FOLDER]
 
 It stands in the archive that `tools/dev gpu-pack` makes, beside the programs, and needs Python and the CUDA libraries of a PyTorch
 installation: that of the Python that runs it, or the folders in CUDA_LIBRARIES, separated by colons. No network, nothing to install.
 
 Prints a table in Markdown and writes it and last_run.json to FOLDER (default: .). Each row has a limit of time, and all rows together have
-one (--seconds). The exit code is the number of rows that failed. With --gpus N the rows are those for N GPUs (gpu_several.py), and the
-record is N_gpus.json. With --hosts it is a process of a launch over several hosts (gpu_launched.py), which share
-FOLDER. --compare trains beside PyTorch FSDP2, with the arguments of gpu_compare.py. With --roofs it prints figures alone, of each
-kernel and product against what the card does at best (gpu_roofs.py), in six minutes at most. --record writes the losses that the CPU
+one (--seconds). The exit code is the number of rows that failed. With --gpus N the rows are those for N GPUs (several.py), and the
+record is N_gpus.json. With --hosts it is a process of a launch over several hosts (launched.py), which share
+FOLDER. --compare trains beside PyTorch FSDP2, with the arguments of compare.py. With --roofs it prints figures alone, of each
+kernel and product against what the card does at best (roofs.py), in six minutes at most. --record writes the losses that the CPU
 computes, to compare with.
 """
 
@@ -30,23 +30,23 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from gpu_bench import MIB, Bench, Deadline, Failure, Result, judged  # noqa: E402
-from gpu_bits import bits  # noqa: E402
-from gpu_compare import main as compare  # noqa: E402
-from gpu_features import features  # noqa: E402
-from gpu_hosts import hosts  # noqa: E402
-from gpu_launched import ROWS as LAUNCHED, place_of, row_of  # noqa: E402
-from gpu_ranks import ranks  # noqa: E402
-from gpu_roofs import ROWS as ROOFS  # noqa: E402
-from gpu_sanitizer import sanitizer  # noqa: E402
-from gpu_several import rows_of  # noqa: E402
-from gpu_training import LLAMA_1B, LLAMA_124M, model, quickstart, quickstart_bf16, record, save, shares  # noqa: E402
+from bench import MIB, Bench, Deadline, Failure, Result, judged  # noqa: E402
+from bits import bits  # noqa: E402
+from compare import main as compare  # noqa: E402
+from features import features  # noqa: E402
+from hosts import hosts  # noqa: E402
+from launched import ROWS as LAUNCHED, place_of, row_of  # noqa: E402
+from ranks import ranks  # noqa: E402
+from roofs import ROWS as ROOFS  # noqa: E402
+from sanitizer import sanitizer  # noqa: E402
+from several import rows_of  # noqa: E402
+from training import LLAMA_1B, LLAMA_124M, model, quickstart, quickstart_bf16, record, save, shares  # noqa: E402
 
 # ---- The rows. Each yields its results, so that those before a failure stand.
 
 
 def doctor(bench: Bench, limit_s: float):
-    report = json.loads(bench.run([sys.executable, str(bench.folder / "gpu_card.py")], limit_s, "doctor").splitlines()[-1])
+    report = json.loads(bench.run([sys.executable, str(bench.folder / "card.py")], limit_s, "doctor").splitlines()[-1])
     bench.card = report
     yield Result("doctor", "card", "figure", f"{report['card']}, driver {report['driver']}, {report['free_bytes'] / MIB:.0f} MiB free")
     yield Result("doctor", "libraries", "figure", ", ".join(f"{name} {version}" for name, version in report["libraries"].items()))

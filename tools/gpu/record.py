@@ -1,7 +1,7 @@
 """Compares tests/gpu/last_run.json, which says what last ran on a GPU, with the sources that no machine without one runs.
 
-Usage: gpu_record.py [ROOT]              prints what changed since; exit 1 if the record is malformed
-       gpu_record.py --sources [ROOT]    prints the hash of each of these sources, as the record keeps them
+Usage: record.py [ROOT]              prints what changed since; exit 1 if the record is malformed
+       record.py --sources [ROOT]    prints the hash of each of these sources, as the record keeps them
 """
 
 import datetime
@@ -78,7 +78,7 @@ if __name__ == "__main__":
     arguments = [argument for argument in sys.argv[1:] if argument != "--sources"]
     if len(arguments) > 1 or any(argument.startswith("-") for argument in arguments):
         sys.exit(__doc__)
-    folder = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parent.parent
+    folder = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parents[2]
     if "--sources" in sys.argv:
         print(json.dumps(hashes(folder, UNTESTED + KERNELS), indent=1))
         sys.exit(0)

@@ -10,9 +10,9 @@ import re
 import subprocess
 import sys
 
-BUDGET = pathlib.Path(__file__).resolve().parent.parent / "tests" / "gpu" / "kernels.txt"
+BUDGET = pathlib.Path(__file__).resolve().parents[2] / "tests" / "gpu" / "kernels.txt"
 HEAD = """# What ptxas gives each kernel for sm_90: the most that a change may make of it without a change of this file.
-# `python3 tools/kernel_budget.py --update build/runtime/cuda_*.resources` writes it.
+# `python3 tools/gpu/kernel_budget.py --update build/runtime/cuda_*.resources` writes it.
 """
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for")
 SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")

@@ -1,4 +1,4 @@
-"""What the rows of gpu_test.py share: the folder with the programs, how they are run, and what a training leaves."""
+"""What the rows of test.py share: the folder with the programs, how they are run, and what a training leaves."""
 
 import contextlib
 import dataclasses
@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 
-import gpu_card
+import card
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -123,7 +123,7 @@ class Bench:
         self.scratch = scratch
         # As the doctor reports it.
         self.card = {}
-        self.memory = gpu_card.MemoryWatch()
+        self.memory = card.MemoryWatch()
         self.environment = os.environ | {"LD_LIBRARY_PATH": ":".join([str(folder / "lib"), *library_folders()])}
 
     def program(self, name: str) -> str:

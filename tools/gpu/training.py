@@ -1,4 +1,4 @@
-"""Rows of gpu_test.py that train a whole model: its losses, its time, its memory, and where the time of a step goes."""
+"""Rows of test.py that train a whole model: its losses, its time, its memory, and where the time of a step goes."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ import re
 import statistics
 import time
 
-from gpu_bench import GIB, MIB, Bench, Deadline, Failure, Training, judged, largest_difference, Result
+from bench import GIB, MIB, Bench, Deadline, Failure, Training, judged, largest_difference, Result
 
 LOSSES = "tests/gpu/quickstart_losses.json"
 TOKENS = ".deps/data/fortunes.bin"

@@ -1,4 +1,4 @@
-"""The row of gpu_test.py for several ranks that share one GPU: as processes, as threads, and as threads whose streams lag at random."""
+"""The row of test.py for several ranks that share one GPU: as processes, as threads, and as threads whose streams lag at random."""
 
 import concurrent.futures
 import contextlib
@@ -10,9 +10,9 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from gpu_bench import Bench, Deadline, Failure, Result, Training, judged, largest_difference, metrics_of, stop
-from gpu_bits import difference
-from gpu_features import TINY, TOLERANCES
+from bench import Bench, Deadline, Failure, Result, Training, judged, largest_difference, metrics_of, stop
+from bits import difference
+from features import TINY, TOLERANCES
 
 SHARED = [TINY, "run.device=cuda", "run.share_gpus=true", "run.compare_every=1"]
 # Kernels of several processes take turns of about 2 ms on the card, and each process takes 0.5 GiB and seconds to begin.

@@ -1,12 +1,12 @@
-"""The rows of `gpu_test.py --gpus N`, for machines with several GPUs: rates between them, and what a step costs on ranks with one each."""
+"""The rows of `test.py --gpus N`, for machines with several GPUs: rates between them, and what a step costs on ranks with one each."""
 
 import importlib.util
 import json
 import statistics
 
-from gpu_bench import GIB, MIB, Bench, Deadline, Failure, Result, Training, judged
-from gpu_compare import Comparison, line_of
-from gpu_training import estimate, ms_of_kinds
+from bench import GIB, MIB, Bench, Deadline, Failure, Result, Training, judged
+from compare import Comparison, line_of
+from training import estimate, ms_of_kinds
 
 SLICE = ["tests/gpu/llama_8b_slice.toml"]
 WHOLE = [*SLICE, "model.layers=32", "recompute.policy=torchtitan-sac"]

@@ -1,10 +1,10 @@
-"""The row of gpu_test.py that runs one plan several times: each run has to give the same bits."""
+"""The row of test.py that runs one plan several times: each run has to give the same bits."""
 
 import concurrent.futures
 import pathlib
 
-from gpu_bench import Bench, Deadline, Failure, Training, is_saved, judged
-from gpu_training import QUICKSTART, same_step
+from bench import Bench, Deadline, Failure, Training, is_saved, judged
+from training import QUICKSTART, same_step
 
 TINY = "tests/gpu/tiny.toml"
 STEPS = 200
