@@ -105,7 +105,7 @@ def expect_refusal(message: str, what: str, *start: str, **options) -> None:
 
 
 def expect_search_paths(folder: pathlib.Path, what: str) -> None:
-    output(sys.executable, str(ROOT / "tools/check_search_paths.py"), str(folder))
+    output(sys.executable, str(ROOT / "tools/check/search_paths.py"), str(folder))
     expect(True, f"{what} look for libraries in their own folders alone")
 
 

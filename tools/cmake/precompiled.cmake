@@ -1,5 +1,5 @@
 # The standard library and fmt as precompiled headers: they are most of what a small file costs to compile. Files still name
-# every header that they use: tools/check_includes.py shows what one forgot, and `tools/dev syntax` asks the compiler.
+# every header that they use: tools/check/includes.py shows what one forgot, and `tools/dev syntax` asks the compiler.
 
 set(precompiled_headers <algorithm> <array> <charconv> <cmath> <cstdint> <cstring> <filesystem> <fstream> <functional> <map>
   <memory> <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that no two types of compiler/ and runtime/ have one name.
 
-    check_types.py [SOURCE_DIRECTORY]
+    type_names.py [SOURCE_DIRECTORY]
 
 Two types of one name in one namespace, each in a file of its own, are undefined behaviour ([basic.def.odr]): the linker
 keeps one copy of each inline function, such as std::vector<T>::operator[], and both types get it. Types of a source file

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the subjects of commits: an imperative verb first, at most 72 characters (docs/style.md, "Commits").
 
-    check_commits.py [DIRECTORY [COMMIT]]
+    commits.py [DIRECTORY [COMMIT]]
 
 It looks at the commits after COMMIT, the last one before the rule, merges excepted. A verb that is missing below belongs
 into the list. Without git, and in a shallow clone without COMMIT, it says so and checks nothing. Exit code 1 if a subject is
@@ -49,7 +49,7 @@ def fault(subject: str) -> str | None:
         return f"{len(subject)} characters, {MOST} at most"
     first = subject.split(" ")[0]
     if first not in VERBS:
-        return f"`{first}` is not a verb that tools/check_commits.py knows; a subject is imperative: `Add a check`"
+        return f"`{first}` is not a verb that tools/check/commits.py knows; a subject is imperative: `Add a check`"
     return None
 
 

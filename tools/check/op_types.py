@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Counts the places outside of an op's own files that ask which op they have before them, against tools/op_types.txt.
+"""Counts the places outside of an op's own files that ask which op they have before them, against tools/check/op_types.txt.
 
-    check_op_types.py [SOURCE_DIRECTORY]
+    op_types.py [SOURCE_DIRECTORY]
 
 A place of compiler/ or runtime/ names the type or the kind of a concrete op in a question, As<op::, get_if<op::,
 holds_alternative<op::, is_same_v<..., op:: and OpKind::, or in an overload, whose parameter is `const op::Matmul&` or
@@ -58,13 +58,13 @@ def main():
             for line in path.read_text().splitlines():
                 found[file] += places_in(line, file.startswith("runtime/kernels/"))
     found = +found
-    places = allowed(root / "tools" / "op_types.txt")
+    places = allowed(root / "tools" / "check" / "op_types.txt")
     faults = []
     for file in sorted(set(found) | set(places)):
         if found[file] != places.get(file, 0):
-            faults.append(f"{file}: {found[file]} places ask which op they have, tools/op_types.txt allows {places.get(file, 0)}")
+            faults.append(f"{file}: {found[file]} places ask which op they have, tools/check/op_types.txt allows {places.get(file, 0)}")
     if sum(places.values()) > MOST:
-        faults.append(f"tools/op_types.txt allows {sum(places.values())} places, more than {MOST}")
+        faults.append(f"tools/check/op_types.txt allows {sum(places.values())} places, more than {MOST}")
     print("\n".join(faults) or f"{sum(found.values())} places ask which op they have, of {MOST} at most")
     return 1 if faults else 0
 

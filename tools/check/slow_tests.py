@@ -4,7 +4,7 @@ tests all are.
 Patterns are those of GoogleTest: Suite.Test, or Instance/Suite.Test/Parameter. What instances and parameters are called is
 known to the test programs alone: here they are `*`, and a pattern that chooses by a parameter fits whatever it says.
 
-Usage: check_slow_tests.py [ROOT]
+Usage: slow_tests.py [ROOT]
 """
 
 import fnmatch
@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEST = re.compile(r"^TEST(?:_F)?\((\w+),\s*(\w+)\)", re.MULTILINE)
 TEST_WITH_PARAMETER = re.compile(r"^TEST_P\((\w+),\s*(\w+)\)", re.MULTILINE)
 # A program of its own, all of it slow.

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Checks that each file includes what it names, itself or by the project's headers that it includes.
 
-    check_includes.py [SOURCE_DIRECTORY]
+    includes.py [SOURCE_DIRECTORY]
 
 The build hides a forgotten include twice: precompiled headers and files that are compiled as one give a file what it did
 not ask for. This check reads texts only. A file is in order if its own #include lines, followed through the headers of
 the project, lead to
-  - a header that gives each name of the standard library, of the system and of fmt, gtest and JSON: tools/headers.txt.
+  - a header that gives each name of the standard library, of the system and of fmt, gtest and JSON: tools/check/headers.txt.
     What one library's header includes in turn does not count. A name of std that the table lacks is reported too.
   - a header that declares each type, function, constant and macro of the project, if only headers declare it.
 It does not see what a template or macro needs where it is used, nor which overload of a name. `tools/dev syntax` asks the
@@ -21,7 +21,7 @@ import pathlib
 import re
 import sys
 
-TABLE = pathlib.Path("tools") / "headers.txt"
+TABLE = pathlib.Path("tools") / "check" / "headers.txt"
 FOLDERS = ("compiler", "runtime", "tests")
 
 # Comments and literals. A quote after a digit separates digits.
@@ -54,7 +54,7 @@ FULL_USE = re.compile(r"\s*(?:::|[({])")
 
 
 class Headers:
-    """The rows of tools/headers.txt: names, or patterns with `*`, and the headers that give each."""
+    """The rows of tools/check/headers.txt: names, or patterns with `*`, and the headers that give each."""
 
     def __init__(self, path: pathlib.Path):
         self.rows = collections.defaultdict(set)

@@ -1,6 +1,6 @@
 """Checks that the repository's top level is exactly what it is meant to be (dot files and build folders aside).
 
-Usage: check_top_level.py [ROOT]
+Usage: top_level.py [ROOT]
 """
 
 import pathlib
@@ -19,4 +19,4 @@ def main(root: pathlib.Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()))
+    sys.exit(main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()))

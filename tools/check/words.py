@@ -5,7 +5,7 @@ files with one more word in each set. Every set has to be named in a warning of 
 (LATER) are tried the same way: each is moved to the accepted ones. The files are compiled as one text, because most of
 the time goes into the headers that they share; files that do not compile together are compiled one by one.
 
-Usage: check_words.py COMPILER [ROOT]    Prints one line for each set that no switch guards; exit 1 if there are any.
+Usage: words.py COMPILER [ROOT]    Prints one line for each set that no switch guards; exit 1 if there are any.
 """
 
 import concurrent.futures
@@ -91,5 +91,5 @@ def main(compiler: str, root: pathlib.Path) -> int:
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    above = pathlib.Path(__file__).parent.parent
+    above = pathlib.Path(__file__).resolve().parents[2]
     sys.exit(main(sys.argv[1], pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else above).resolve()))

@@ -1,6 +1,6 @@
 """Checks every #include of the tree against tools/layers.txt, and each file's #include "..." against the files that exist.
 
-Usage: check_layers.py [ROOT]    Prints one line for each include that points the wrong way; exit 1 if there are any.
+Usage: layers.py [ROOT]    Prints one line for each include that points the wrong way; exit 1 if there are any.
 """
 
 import pathlib
@@ -88,4 +88,4 @@ def main(root: pathlib.Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()))
+    sys.exit(main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()))

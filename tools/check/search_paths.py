@@ -1,6 +1,6 @@
 """Checks where programs and libraries look for the libraries that they need.
 
-Usage: check_search_paths.py FOLDER [--also FOLDER]
+Usage: search_paths.py FOLDER [--also FOLDER]
 
 Looks at each program and shared library in FOLDER. Each entry of its RPATH and RUNPATH has to lie in FOLDER, or in the folder of
 --also. An empty or relative entry would have the loader run what lies in the working directory of whoever starts the program, and

@@ -1,10 +1,12 @@
 """Tests of the checks of sources: each breaks something and expects to be told. Run by ctest."""
 
+import pathlib
 import shutil
 import sys
 import unittest
 
-from script_test import ROOT, ScriptTest, run
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from script_test import ROOT, ScriptTest, run  # noqa: E402
 
 
 class ChecksTest(ScriptTest):
@@ -16,7 +18,7 @@ class ChecksTest(ScriptTest):
             #define END_WORDS(Enum) };
             #include "schemas/recipe_values.def"
             """
-        check = (sys.executable, ROOT / "tools" / "check_words.py", "c++", self.folder)
+        check = (sys.executable, ROOT / "tools" / "check" / "words.py", "c++", self.folder)
         cases = {
             "switch (f) { case Fruit::Plum: return 1; } return 0;": "does not compile",
             "switch (f) { case Fruit::Plum: return 1; default: return 0; }": "one more word of Fruit compiles",
@@ -31,7 +33,7 @@ class ChecksTest(ScriptTest):
     def test_words_of_files_that_do_not_compile_together(self):
         self.write("schemas/recipe_values.def", "".join(
             f'WORDS({name})\nWORD(One, "one")\nEND_WORDS({name})\n' for name in ("Fruit", "Leaf")))
-        check = (sys.executable, ROOT / "tools" / "check_words.py", "c++", self.folder)
+        check = (sys.executable, ROOT / "tools" / "check" / "words.py", "c++", self.folder)
         for leaf, message in {"": "2 sets does not compile", "default: return 0;": "one more word of Leaf compiles"}.items():
             for name, other in {"Fruit": "", "Leaf": leaf}.items():
                 # Both define the enums, and a function of the same name.
@@ -48,7 +50,7 @@ class ChecksTest(ScriptTest):
             self.assertEqual(result.returncode, 1 if leaf else 0)
 
     def test_format(self):
-        check = (sys.executable, ROOT / "tools" / "check_format.py", self.folder, self.folder)
+        check = (sys.executable, ROOT / "tools" / "check" / "format.py", self.folder, self.folder)
         # (.clang-format, the text of a.h, the end of what is printed): what was well formatted is looked at again if the
         # rules are others, and what was not is looked at again in any case.
         for rules, text, message in (
@@ -72,7 +74,7 @@ class ChecksTest(ScriptTest):
         shutil.copytree(ROOT / "tools", self.folder / "tools")
         self.write("compiler/plan/plan.h", '#include "compiler/base/ids.h"\n')
         self.write("compiler/base/ids.h", "#include <vector>\n")
-        check = (sys.executable, ROOT / "tools" / "check_layers.py", self.folder)
+        check = (sys.executable, ROOT / "tools" / "check" / "layers.py", self.folder)
         self.assertEqual(run(*check).returncode, 0)
         for text, message in {
             '#include "compiler/plan/plan.h"': "compiler/base may not include compiler/plan",
@@ -88,7 +90,7 @@ class ChecksTest(ScriptTest):
     def test_device_bodies_are_known_to_few(self):
         shutil.copytree(ROOT / "tools", self.folder / "tools")
         self.write("runtime/device/cpu/cpu_device.h", "")
-        check = (sys.executable, ROOT / "tools" / "check_layers.py", self.folder)
+        check = (sys.executable, ROOT / "tools" / "check" / "layers.py", self.folder)
         for path, may in {
             "runtime/device/cpu/a.cpp": True,
             "runtime/kernels/cpu/a.cpp": True,
@@ -121,24 +123,24 @@ class ChecksTest(ScriptTest):
         ):
             self.write(file, line + "\n")
             places[file] = count
-        check = (sys.executable, ROOT / "tools" / "check_op_types.py", self.folder)
+        check = (sys.executable, ROOT / "tools" / "check" / "op_types.py", self.folder)
         rows = {file: f"{file}: {count}  a reason" for file, count in places.items()}
-        self.write("tools/op_types.txt", "\n".join(rows.values()))
+        self.write("tools/check/op_types.txt", "\n".join(rows.values()))
         self.assertEqual(run(*check).stdout, f"{sum(places.values())} places ask which op they have, of 30 at most\n")
-        self.write("tools/op_types.txt", "")
+        self.write("tools/check/op_types.txt", "")
         wanted = {f"{file}: {count} places ask" for file, count in places.items() if count > 0}
         self.assertEqual({line.split(" which")[0] for line in run(*check).stdout.splitlines()}, wanted)
-        self.write("tools/op_types.txt", "\n".join((rows | {"a.h": "a.h: 31  a reason"}).values()))
+        self.write("tools/check/op_types.txt", "\n".join((rows | {"a.h": "a.h: 31  a reason"}).values()))
         result = run(*check)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("a.h: 0 places ask which op they have, tools/op_types.txt allows 31", result.stdout)
+        self.assertIn("a.h: 0 places ask which op they have, tools/check/op_types.txt allows 31", result.stdout)
         self.assertIn("places, more than 30", result.stdout)
 
     def test_types(self):
         def text(body):
             return "namespace shardc {\n\n" + body + "\n}  // namespace shardc\n"
 
-        check = (sys.executable, ROOT / "tools" / "check_types.py", self.folder)
+        check = (sys.executable, ROOT / "tools" / "check" / "type_names.py", self.folder)
         self.assertEqual(run(*check).returncode, 1)
         self.write("compiler/a/use.h", text("struct Use {\n  int first = 0;\n};\n"))
         hidden = "namespace {\n\nclass Use {\n};\n\n}  // namespace\n"
@@ -152,9 +154,8 @@ class ChecksTest(ScriptTest):
         self.assertEqual(result.stdout, "shardc::Use is defined 2 times: compiler/a/use.h:3, runtime/b/b.cpp:10\n")
 
     def test_includes(self):
-        (self.folder / "tools").mkdir()
-        shutil.copy(ROOT / "tools" / "headers.txt", self.folder / "tools")
-        check = (sys.executable, ROOT / "tools" / "check_includes.py", self.folder)
+        self.write("tools/check/headers.txt", (ROOT / "tools" / "check" / "headers.txt").read_text())
+        check = (sys.executable, ROOT / "tools" / "check" / "includes.py", self.folder)
         self.assertIn("has no headers", run(*check).stderr)
         self.write("compiler/a/fruit.h", """
 #include <vector>
@@ -174,7 +175,7 @@ auto Taste(Fruit fruit) -> int;
             ("#include <array>\nauto F(uint8_t x) -> void;", "2: uint8_t needs <cstdint>"),
             ("#include <vector>\nauto x = std::erase(y, 1);", ""),
             ("auto x = std::ranges::sort(y);", "1: std::ranges::sort needs <algorithm> or <ranges>"),
-            ("auto x = std::frobnicate(y);", "1: std::frobnicate is not in tools/headers.txt: add it to the row of its header"),
+            ("auto x = std::frobnicate(y);", "1: std::frobnicate is not in tools/check/headers.txt: add it to the row of its header"),
             ("auto x = getpid();", "1: getpid needs <unistd.h>"),
             ("auto x = fork.getpid() + getpid;", ""),
             ("auto x = SIGTERM;", "1: SIGTERM needs <csignal> or <signal.h>"),
@@ -205,8 +206,8 @@ auto Taste(Fruit fruit) -> int;
         self.assertEqual(run(*check).stdout, "tests/b/b.cpp:3: Bread needs tests/a/bread.h\n")
 
     def test_comments(self):
-        check = (sys.executable, ROOT / "tools" / "check_comments.py")
-        self.write("tools/comment_findings.txt", "# FOLDER: COUNT\n")
+        check = (sys.executable, ROOT / "tools" / "check" / "comments.py")
+        self.write("tools/check/comment_findings.txt", "# FOLDER: COUNT\n")
         for text, rules in (
             ("/// Returns the sum.\nauto Sum() -> int;", []),
             ("/// Requires: a > 0.\nauto Sum(int a) -> int;", []),
@@ -238,20 +239,20 @@ auto Taste(Fruit fruit) -> int;
         self.write("compiler/a/a.h", "// This is none.\n\n// Nor is that none.\n\n// It is no plan.\n")
         self.write("compiler/a/b/b.h", "// This is none.\n")
         for counts, returncode, message in (
-            ("", 1, "compiler/a: 3 comments of a wrong shape, tools/comment_findings.txt allows 0"),
+            ("", 1, "compiler/a: 3 comments of a wrong shape, tools/check/comment_findings.txt allows 0"),
             ("compiler/a: 2", 1, "allows 2"),
             ("compiler/a: 3", 0, ""),
-            ("compiler/a: 4", 1, "compiler/a: 3 comments of a wrong shape, tools/comment_findings.txt allows 4; "
+            ("compiler/a: 4", 1, "compiler/a: 3 comments of a wrong shape, tools/check/comment_findings.txt allows 4; "
                                  "write `compiler/a: 3` there, or run"),
             ("compiler/a: 3\nruntime/a: 1", 1, "allows 1; delete the line of runtime/a there, or run"),
             ("compiler/a: 4\nruntime/a: 1", 1, "write `compiler/a: 3` there"),
         ):
-            self.write("tools/comment_findings.txt", f"# FOLDER: COUNT\n{counts}\n")
+            self.write("tools/check/comment_findings.txt", f"# FOLDER: COUNT\n{counts}\n")
             result = run(*check, self.folder)
             self.assertEqual(result.returncode, returncode)
             self.assertIn(message, result.stdout)
         self.assertEqual(run(*check, "--update", self.folder).returncode, 0)
-        self.assertEqual((self.folder / "tools/comment_findings.txt").read_text(), "# FOLDER: COUNT\ncompiler/a: 3\n")
+        self.assertEqual((self.folder / "tools/check/comment_findings.txt").read_text(), "# FOLDER: COUNT\ncompiler/a: 3\n")
         for folder, returncode, lines in (("compiler/a", 0, 3), ("compiler/a/", 0, 3), ("compiler/a/b", 2, 0), ("absent", 2, 0)):
             result = run(*check, "--list", folder, self.folder)
             self.assertEqual((result.returncode, len(result.stdout.splitlines())), (returncode, lines), folder)
@@ -260,7 +261,7 @@ auto Taste(Fruit fruit) -> int;
     def test_commits(self):
         if not shutil.which("git"):
             self.skipTest("git is not installed")
-        check = (sys.executable, ROOT / "tools" / "check_commits.py")
+        check = (sys.executable, ROOT / "tools" / "check" / "commits.py")
         self.assertIn("is not a clone", run(*check, self.folder).stdout)
         git = ("git", "-C", self.folder, "-c", "user.name=a", "-c", "user.email=a@localhost")
         run(*git, "init", "--quiet")
@@ -296,7 +297,7 @@ auto Taste(Fruit fruit) -> int;
     def test_slow_tests(self):
         self.write("tests/a/a.cpp", "TEST(A, Quick) {}\nTEST_F(A, Long) {}\nTEST_P(B, OfMany) {}\n")
         self.write("tests/a/b_slow.cpp", "TEST(C, Rounds) {}\n")
-        check = (sys.executable, ROOT / "tools" / "check_slow_tests.py", self.folder)
+        check = (sys.executable, ROOT / "tools" / "check" / "slow_tests.py", self.folder)
         for patterns, message in {
             "# a\nA.Long\n*/B.OfMany/*\n*/large\nC.*\n": "",
             "C.*\nA.Lnog\n": "A.Lnog fits no test",
@@ -312,7 +313,7 @@ auto Taste(Fruit fruit) -> int;
 
     def test_top_level(self):
         self.write("notes.txt", "")
-        result = run(sys.executable, ROOT / "tools" / "check_top_level.py", self.folder)
+        result = run(sys.executable, ROOT / "tools" / "check" / "top_level.py", self.folder)
         self.assertEqual(result.returncode, 1)
         self.assertIn("notes.txt: does not belong", result.stdout)
         self.assertIn("README.md: is missing", result.stdout)
@@ -329,12 +330,12 @@ auto Taste(Fruit fruit) -> int;
             self.write("loop.cpp", f"{include}namespace shardc {{ namespace avx512 {{ {text} }} }}\n")
             loop = self.folder / "loop.o"
             self.assertEqual(run("c++", "-std=c++20", "-O2", "-c", self.folder / "loop.cpp", "-o", loop).returncode, 0)
-            result = run(sys.executable, ROOT / "tools" / "check_loops.py", "avx512", "Avx512Loops", loop)
+            result = run(sys.executable, ROOT / "tools" / "check" / "loops.py", "avx512", "Avx512Loops", loop)
             self.assertEqual(result.returncode, 0 if message is None else 1, result.stdout + result.stderr)
             self.assertIn(message or "", result.stdout)
 
     def test_search_paths(self):
-        check = (sys.executable, ROOT / "tools" / "check_search_paths.py", self.folder / "a", "--also", self.folder / "b")
+        check = (sys.executable, ROOT / "tools" / "check" / "search_paths.py", self.folder / "a", "--also", self.folder / "b")
         self.assertEqual(run(*check).returncode, 1, "no program")
         library = self.folder / "a/lib/liba.so"
         library.parent.mkdir(parents=True)

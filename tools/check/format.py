@@ -3,7 +3,7 @@
 A file that was well formatted is not looked at again: FOLDER/formatted.txt holds a digest for each such file, made from
 its path and text, .clang-format and the version of clang-format.
 
-Usage: check_format.py FOLDER [ROOT]
+Usage: format.py FOLDER [ROOT]
 """
 
 import hashlib
@@ -43,5 +43,5 @@ def main(folder: pathlib.Path, root: pathlib.Path) -> int:
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    above = pathlib.Path(__file__).parent.parent
+    above = pathlib.Path(__file__).resolve().parents[2]
     sys.exit(main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else above).resolve()))

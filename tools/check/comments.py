@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Counts comments of the wrong shape by folder, against tools/comment_findings.txt: a folder's count may only fall.
+"""Counts comments of the wrong shape by folder, against tools/check/comment_findings.txt: a folder's count may only fall.
 
-    check_comments.py [--list FOLDER | --update] [SOURCE_DIRECTORY]
+    comments.py [--list FOLDER | --update] [SOURCE_DIRECTORY]
 
 Two shapes are counted, in comments of C++ and of tables (docs/style.md, "Comments"):
   1. a `///` comment of a function that does not begin with a verb in the third person or with a label ("Requires:"), and
@@ -17,7 +17,7 @@ import pathlib
 import re
 import sys
 
-COUNTS = pathlib.Path("tools") / "comment_findings.txt"
+COUNTS = pathlib.Path("tools") / "check" / "comment_findings.txt"
 FOLDERS = ("compiler", "runtime", "schemas", "tests")
 
 LITERAL_OR_COMMENT = re.compile(
@@ -121,12 +121,12 @@ def main() -> int:
     for folder in sorted(found | allowed):
         if found[folder] > allowed.get(folder, 0):
             print(f"{folder}: {found[folder]} comments of a wrong shape, {COUNTS} allows {allowed.get(folder, 0)}; "
-                  f"`tools/check_comments.py --list {folder}` prints them")
+                  f"`tools/check/comments.py --list {folder}` prints them")
             is_wrong = True
         elif found[folder] < allowed.get(folder, 0) and not arguments.update:
             line = f"write `{folder}: {found[folder]}` there" if found[folder] else f"delete the line of {folder} there"
             print(f"{folder}: {found[folder]} comments of a wrong shape, {COUNTS} allows {allowed[folder]}; {line}, "
-                  "or run `tools/check_comments.py --update`")
+                  "or run `tools/check/comments.py --update`")
             is_wrong = True
     return 1 if is_wrong else 0
 
