@@ -70,11 +70,16 @@ class ChecksTest(ScriptTest):
             if not message:
                 self.assertIn("compiler/a.h:1:4: error: code should be clang-formatted", result.stderr)
 
+    def layers_check(self, layers: str | None = None) -> tuple:
+        """The command, with the rows `layers`, those of this repository if None, and no row of circles."""
+        self.write("tools/layers.txt", (ROOT / "tools" / "layers.txt").read_text() if layers is None else layers)
+        self.write("tools/check/circles.txt", "")
+        return sys.executable, ROOT / "tools" / "check" / "layers.py", self.folder
+
     def test_layers(self):
-        shutil.copytree(ROOT / "tools", self.folder / "tools")
         self.write("compiler/plan/plan.h", '#include "compiler/base/ids.h"\n')
         self.write("compiler/base/ids.h", "#include <vector>\n")
-        check = (sys.executable, ROOT / "tools" / "check" / "layers.py", self.folder)
+        check = self.layers_check()
         self.assertEqual(run(*check).returncode, 0)
         for text, message in {
             '#include "compiler/plan/plan.h"': "compiler/base may not include compiler/plan",
@@ -87,10 +92,89 @@ class ChecksTest(ScriptTest):
             self.assertIn("compiler/base/ids.h:1", result.stdout)
             self.assertIn(message, result.stdout)
 
+    def test_layers_of_every_kind_of_source(self):
+        check = self.layers_check("compiler/a:\nruntime/b: compiler/a\n")
+        self.write("runtime/b/b.h", "")
+        for path, fault in (("a.h", 1), ("a.cpp", 1), ("a.cu", 1), ("a.def", 1), ("a.txt", 0)):
+            self.write(f"compiler/a/{path}", '#include "runtime/b/b.h"\n')
+            result = run(*check)
+            self.assertEqual(("compiler/a may not include runtime/b" in result.stdout, result.returncode), (fault, fault), path)
+            (self.folder / "compiler/a" / path).unlink()
+
+    def test_circles(self):
+        check = self.layers_check("compiler/a:\nruntime/b: compiler/a\n")
+
+        def include(path, *headers):
+            self.write(path, "".join(f'#include "{header}"\n' for header in headers))
+
+        def judge(rows, *texts):
+            self.write("tools/check/circles.txt", rows)
+            result = run(*check)
+            self.assertEqual(result.returncode, 1 if texts else 0, result.stdout)
+            for text in texts or ("every circle is known\n",):
+                self.assertIn(text, result.stdout)
+
+        # The headers alone make no circle: a source does, of C++ or of CUDA.
+        include("compiler/a/one.h", "compiler/a/two.h")
+        include("compiler/a/two.h", "compiler/a/three.h")
+        include("compiler/a/three.h")
+        include("compiler/a/out.cpp", "compiler/a/one.h")
+        judge("")
+        for suffix in "cpp", "cu":
+            include(f"compiler/a/three.{suffix}", "compiler/a/three.h", "compiler/a/one.h")
+            judge("", "compiler/a: one three two: a new circle of 3 rooms; cut one of its arrows\n"
+                      "  compiler/a/one.h:1 includes compiler/a/two\n"
+                      "  compiler/a/two.h:1 includes compiler/a/three\n"
+                      f"  compiler/a/three.{suffix}:2 includes compiler/a/one\n")
+            (self.folder / f"compiler/a/three.{suffix}").unlink()
+        include("compiler/a/three.cpp", "compiler/a/one.h")
+        judge("# They are one.\ncompiler/a: two one three  # why\n")
+        judge("compiler/a one two three\n", "circles.txt:1: not a row: compiler/a one two three", "a new circle")
+        # A circle that grows is a new one, and the row of the smaller one is stale.
+        judge("compiler/a: one two\n", "a new circle of 3 rooms", "circle is no longer in the code; delete `compiler/a: one two` there")
+        # A circle that shrinks, or falls into two.
+        row = "compiler/a: one three two"
+        include("compiler/a/two.h", "compiler/a/one.h")
+        judge(row, f"write `compiler/a: one two` there in the place of `{row}`")
+        four = "compiler/a: four one three two"
+        include("compiler/a/three.cpp", "compiler/a/four.h")
+        include("compiler/a/four.h", "compiler/a/three.h")
+        judge(four, f"write `compiler/a: four three` and `compiler/a: one two` there in the place of `{four}`")
+        include("compiler/a/two.h")
+        include("compiler/a/four.h")
+        judge(four, f"circles.txt: this circle is no longer in the code; delete `{four}` there")
+        judge("")
+        # Folders in folders: the row names the rooms from the folder that holds them all.
+        include("compiler/a/four.h", "compiler/a/deep/deep.h")
+        include("compiler/a/deep/deep.h", "compiler/a/four.h")
+        judge("compiler/a: deep/deep four\n")
+
+    def test_folders_in_folders(self):
+        check = self.layers_check("compiler/a:\n")
+        for header in "one", "two", "three":
+            self.write(f"compiler/a/in/{header}.h", "")
+        self.write("compiler/a/x.cpp", '#include "compiler/a/in/one.h"\n')
+        self.write("compiler/a/y.h", '#include "compiler/a/in/one.h"\n')
+        self.write("compiler/a/beside/z.h", '#include "compiler/a/in/two.h"\n')
+        self.assertEqual(run(*check).returncode, 0)
+        row = "compiler/a -> compiler/a/in: one.h two.h"
+        for header, rows, message in (
+            ("two", "", "compiler/a includes 2 headers of compiler/a/in, a folder in it; one is allowed; new: compiler/a/in/one.h, "
+                        "compiler/a/in/two.h"),
+            ("two", row, ""),
+            ("three", row, "one is allowed; new: compiler/a/in/three.h"),
+            ("two", row + " three.h", f"write `{row}` there in the place of `{row} three.h`"),
+            ("one", row, f"compiler/a includes one header of compiler/a/in at most; delete `{row}` there"),
+        ):
+            self.write("compiler/a/y.h", f'#include "compiler/a/in/{header}.h"\n')
+            self.write("tools/check/circles.txt", rows + "\n")
+            result = run(*check)
+            self.assertEqual(result.returncode, 1 if message else 0, result.stdout)
+            self.assertIn(message, result.stdout)
+
     def test_device_bodies_are_known_to_few(self):
-        shutil.copytree(ROOT / "tools", self.folder / "tools")
         self.write("runtime/device/cpu/cpu_device.h", "")
-        check = (sys.executable, ROOT / "tools" / "check" / "layers.py", self.folder)
+        check = self.layers_check()
         for path, may in {
             "runtime/device/cpu/a.cpp": True,
             "runtime/kernels/cpu/a.cpp": True,

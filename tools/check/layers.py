@@ -1,16 +1,22 @@
 """Checks every #include of the tree against tools/layers.txt, and each file's #include "..." against the files that exist.
 
 Usage: layers.py [ROOT]    Prints one line for each include that points the wrong way; exit 1 if there are any.
+
+Circles of files, and folders that include several headers of a folder in them, are held to tools/check/circles.txt (rooms.py).
 """
 
 import pathlib
 import re
 import sys
 
+import rooms
+
+SUFFIXES = (".h", ".cpp", ".cu", ".def")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 FOLDER_RULE = re.compile(r"^([\w/]+):(.*)$")
 PREFIX_RULE = re.compile(r"^<([^>]+)>:(.*)$")
 PROJECT = ("compiler", "runtime", "schemas", "tests", "tools")
+PROGRAM = ("compiler/", "runtime/")
 
 
 class Layers:
@@ -71,19 +77,24 @@ def fault(layers: Layers, root: pathlib.Path, path: str, quoted: str | None, sys
 
 def main(root: pathlib.Path) -> int:
     layers = Layers(root / "tools" / "layers.txt")
+    graph = rooms.Rooms()
     faults = []
     for top in PROJECT:
         for file in sorted((root / top).rglob("*")):
-            if file.suffix not in (".h", ".cpp", ".def"):
+            if file.suffix not in SUFFIXES:
                 continue
             path = file.relative_to(root).as_posix()
             if top in ("compiler", "runtime") and layers.folder_of(path) is None:
                 faults.append(f"{path}:1: its folder has no line in tools/layers.txt")
                 continue
             for number, line in enumerate(file.read_text().splitlines(), 1):
-                if (match := INCLUDE.match(line)) and (what := fault(layers, root, path, match[1], match[2])):
+                match = INCLUDE.match(line)
+                if match and (what := fault(layers, root, path, match[1], match[2])):
                     faults.append(f"{path}:{number}: {line.strip()}: {what}")
-    print("\n".join(faults) if faults else "every include points downward")
+                elif match and match[1] and path.startswith(PROGRAM) and match[1].startswith(PROGRAM):
+                    graph.add(path, number, match[1])
+    faults += rooms.faults_of(graph, root)
+    print("\n".join(faults) or "every include points downward, and every circle is known")
     return 1 if faults else 0
 
 
