@@ -396,11 +396,21 @@ auto Taste(Fruit fruit) -> int;
             self.assertEqual(result.returncode, 1 if message else 0)
 
     def test_top_level(self):
+        check = (sys.executable, ROOT / "tools" / "check" / "top_level.py", self.folder)
         self.write("notes.txt", "")
-        result = run(sys.executable, ROOT / "tools" / "check" / "top_level.py", self.folder)
+        result = run(*check)
         self.assertEqual(result.returncode, 1)
         self.assertIn("notes.txt: does not belong", result.stdout)
         self.assertIn("README.md: is missing", result.stdout)
+        (self.folder / "notes.txt").unlink()
+        for name in ("compiler", "runtime", "schemas", "recipes", "tests", "tools", "docs", "build-debug", ".git"):
+            (self.folder / name).mkdir()
+        for name in ("CMakeLists.txt", "README.md"):
+            self.write(name, "")
+        self.assertEqual(run(*check).returncode, 0)
+        # The folder of findings may be there.
+        self.write("findings/first.md", "")
+        self.assertEqual(run(*check).returncode, 0)
 
     def test_loops_that_share_a_function(self):
         for text, message in {
