@@ -395,6 +395,33 @@ auto Taste(Fruit fruit) -> int;
             self.assertEqual(result.stdout, message and f"tests/slow.txt: {message}\n")
             self.assertEqual(result.returncode, 1 if message else 0)
 
+    def test_decisions(self):
+        check = (sys.executable, ROOT / "tools" / "check" / "decisions.py", self.folder)
+        good = "# 0001: a thing\n\nStatus: accepted, 2026-11-27.\n\n**Decided.** It.\n\n**Why c10d.** So.\n\n**Cost.** None.\n"
+        other = "docs/decisions/0002-b.md"
+        self.write(other, good.replace("0001", "0002"))
+        for old, new, message in (
+            ("", "", ""),
+            ("accepted", "superseded by [0002](0002-b.md)", ""),
+            ("**Cost.** None.", "**Not measured.** A.\n\n**Not done.** B.", ""),
+            ("# 0001: a", "# A", "0001-a.md:1: the title is `# A thing`"),
+            ("0001", "0002", "0001-a.md:1: the title is"),
+            ("Status: accepted, 2026-11-27.\n\n", "", "0001-a.md:3: expected `Status: accepted"),
+            ("2026-11-27.", "yesterday.", "0001-a.md:3: expected `Status: accepted"),
+            ("accepted", "superseded by [0003](0003-c.md)", "0001-a.md:3: 0003-c.md is no later decision"),
+            ("accepted", "superseded by [0001](0001-a.md)", "0001-a.md:3: 0001-a.md is no later decision"),
+            ("**Decided.**", "**Decision.**", "the first paragraph does not begin with **Decided.**"),
+            ("**Why c10d.**", "Why:", "no paragraph begins with **Why.**"),
+            ("**Cost.** None.", "", "after **Why.** no paragraph begins with **Cost.**, **What follows.**, **Not done.**"),
+        ):
+            self.write("docs/decisions/0001-a.md", good.replace(old, new))
+            result = run(*check)
+            self.assertEqual(result.returncode, 1 if message else 0, result.stdout)
+            self.assertIn(message, result.stdout)
+        self.write("docs/decisions/0001-a.md", good)
+        (self.folder / other).rename(self.folder / "docs/decisions/0003-b.md")
+        self.assertIn("0003-b.md: expected 0002-words-of-the-title.md", run(*check).stdout)
+
     def test_top_level(self):
         check = (sys.executable, ROOT / "tools" / "check" / "top_level.py", self.folder)
         self.write("notes.txt", "")
