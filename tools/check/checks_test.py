@@ -5,7 +5,8 @@ import shutil
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
+import global_state  # noqa: E402
 from script_test import ROOT, ScriptTest, run  # noqa: E402
 
 
@@ -394,6 +395,49 @@ auto Taste(Fruit fruit) -> int;
             result = run(*check)
             self.assertEqual(result.stdout, message and f"tests/slow.txt: {message}\n")
             self.assertEqual(result.returncode, 1 if message else 0)
+
+    def test_global_state(self):
+        check = (sys.executable, ROOT / "tools" / "check" / "global_state.py", self.folder)
+        head = "| file | variables | reason |\n|---|---|---|\n"
+        for text, name in (
+            # Of a namespace.
+            ("int count = 0;", "count"),
+            ("static std::atomic<int64_t> count{1};", "count"),
+            ("std::map<int, std::function<auto()->int>> count;", "count"),
+            ("std::optional<const Api*> table;", "table"),
+            ("static struct sigaction action_before {};", "action_before"),
+            ('const char* name = "const";', "name"),
+            ("const char* const name = nullptr;", ""),
+            ("static const std::vector<int> rows{1};", ""),
+            ("inline constexpr int Most = 4;", ""),
+            ("extern int elsewhere;", ""),
+            ("int counts[2][3];", "counts"),
+            ("static std::array<const Parts*, NumFamilies>\n    parts_of_families{};", "parts_of_families"),
+            # Of a class, of a function.
+            ("struct A {\n  inline static int count = 0;\n  int member = 0;\n};", "count"),
+            ("auto F() -> int {\n  static thread_local bool is_set = false;\n  int local = 0;\n}", "is_set"),
+            ("auto F() -> A& {\n  static A a;\n  return a;\n}", "a"),
+            ("auto F() -> A& {\n  static const A a = [] { return A(); }();\n}", ""),
+            ("  static thread_local std::map<decltype(KeyOf(a)), int> of_thread;", "of_thread"),
+            ("auto F(const A& a) -> int;\nstatic auto G(int a = 0) -> int {", ""),
+            ("static void Handle(int signal) {", ""),
+            ("static __global__ void __launch_bounds__(Threads)\n    Fill(int a) {", ""),
+            ("  extern __shared__ char shared[];", ""),
+            ("using A = int;\nnamespace a = b;\nstruct B;\ntemplate <class T>\nconcept C = true;", ""),
+            ("// static int count = 0;\nstatic_assert(true);", ""),
+        ):
+            self.assertEqual(global_state.state_of(text + "\n"), {name} if name else set(), text)
+        self.write("runtime/a/a.cu", "static int first = 0;\n")
+        for row, message in (
+            ("| `runtime/a/a.cu` | `first` | it counts |", ""),
+            ("| `runtime/a/a.cu` | `first`, `second` | they count |", "`second` of runtime/a/a.cu is no global state there"),
+            ("| `runtime/a/b.cu` | `first` | it counts |", "`first` of runtime/a/b.cu is no global state there"),
+            ("| `runtime/a/a.cu` | `first` | |", "runtime/a/a.cu: `first` is global state"),
+        ):
+            self.write("docs/non_goals.md", head + row + "\n")
+            result = run(*check)
+            self.assertEqual(result.returncode, 1 if message else 0, row)
+            self.assertIn(message or "1 variables of 1 files", result.stdout)
 
     def test_decisions(self):
         check = (sys.executable, ROOT / "tools" / "check" / "decisions.py", self.folder)
