@@ -8,8 +8,11 @@ SHARDC_SHOW=1 prints what is measured: times to the end by fault, bytes on the w
 
 import os
 import pathlib
+import re
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -121,6 +124,52 @@ class TrainsTest(JobsTest):
         self.assertIn("step-00000040", text)
         steps = [line["step"] for line in training.curve("run")]
         self.assertEqual(steps, list(range(1, 61)))
+
+
+@needs("ip", "nsenter", "unshare")
+class DocumentedTest(JobsTest):
+    def blocks(self, page: str, heading: str) -> list[list[str]]:
+        """The indented blocks of a section, without their indentation."""
+        section = (ROOT / "docs" / page).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+        return [[line[4:] for line in block.splitlines()] for block in re.findall(r"(?:^    .+\n)+", section, re.MULTILINE)]
+
+    def on_hosts(self, folder: pathlib.Path, commands: dict[str, list[str]]) -> str:
+        """Runs the commands of each host in a shell there, at the same time, and returns what they print."""
+        logs = [(folder / f"{host.name}.log").open("w+") for host in self.hosts]
+        shells = [host.start(["bash", "-ec", "\n".join(commands[host.name])], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                  for host, log in zip(self.hosts, logs)]
+        codes = [shell.wait(timeout=180) for shell in shells]
+        text = "".join(pathlib.Path(log.name).read_text() for log in logs)
+        for log in logs:
+            log.close()
+        self.assertEqual(codes, [0] * len(codes), f"{commands}\n{text}")
+        return text
+
+    def test_from_nothing_to_two_hosts(self):
+        """The commands of docs/cluster.md, on the hosts that their comments name. A block ends on both before the next one begins."""
+        with tempfile.TemporaryDirectory(prefix="shared.") as name:
+            shared = pathlib.Path(name)
+            (shared / "first").mkdir()
+            recipe = re.search(r"^    # first\.toml\n((?:    .*\n|\n)+)", (ROOT / "docs" / "first_run.md").read_text(), re.MULTILINE)[1]
+            (shared / "first" / "first.toml").write_text("".join(line[4:] + "\n" for line in recipe.splitlines()))
+            (shared / "first" / "my_text.txt").write_text((ROOT / "docs" / "cluster.md").read_text())
+            # What a shell keeps for the blocks that follow.
+            kept = {host.name: [f"export PATH={self.programs}:$PATH"] for host in self.hosts}
+            text = ""
+            for block in self.blocks("cluster.md", "From nothing to two hosts"):
+                commands = {host: list(lines) for host, lines in kept.items()}
+                for line in block:
+                    command, where = re.fullmatch(r"(.*?)\s+# on (both|node0|node1)", line).groups()
+                    for host in list(kept) if where == "both" else [where]:
+                        # These hosts have no network that brings packages.
+                        if not command.startswith("apt-get "):
+                            commands[host].append(command.replace("/shared", name))
+                        if command.startswith(("cd ", "export ")):
+                            kept[host].append(commands[host][-1])
+                text = self.on_hosts(shared, commands)
+            self.assertRegex(text, "run first: resumed from .*/runs/first/checkpoints/step-00000020 at step 20\n")
+            self.assertIn("step 40: saved", text)
+        self.nothing_is_left()
 
 
 # --timeout of Training.plan.
