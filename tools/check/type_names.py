@@ -36,7 +36,7 @@ def main():
     places = collections.defaultdict(list)
     for folder in ("compiler", "runtime"):
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix in (".h", ".cpp"):
+            if path.suffix in (".h", ".cpp", ".cu"):
                 for space, name, number in definitions(path.read_text()):
                     places[space, name].append(f"{path.relative_to(root)}:{number}")
     if not places:
