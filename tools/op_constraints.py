@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints schemas/op_constraints.def: the constraints of the ops, as the comments at the heads of compiler/ops/<op>.cpp number them.
 
-    op_constraints.py [--check] [SOURCE_DIRECTORY]
+Usage: op_constraints.py [--check] [ROOT]
 
 The head of an op's file is "<mnemonic>. [what holds for all:] C1: text. C2: text." --check compares with the file and prints
 what differs; exit code 1 if anything does, or if a head does not number its constraints from 1.

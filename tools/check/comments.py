@@ -1,14 +1,12 @@
-#!/usr/bin/env python3
 """Counts comments of the wrong shape by folder, against tools/check/comment_findings.txt: a folder's count may only fall.
 
-    comments.py [--list FOLDER | --update] [SOURCE_DIRECTORY]
+Usage: comments.py [--list FOLDER | --update] [ROOT]    Exit 1 if a folder has more findings than its line says, or fewer.
 
 Two shapes are counted, in comments of C++ and of tables (docs/style.md, "Comments"):
   1. a `///` comment of a function that does not begin with a verb in the third person or with a label ("Requires:"), and
      one of anything else that begins with Of, The same, What, Who, Whether or Where
   2. "is none" and "is no X"
 --list prints the findings of a folder. --update lowers the counts of the file to what is found, and raises none.
-Exit code 1 if a folder has more findings than its line says, or fewer: then its line has to be lowered.
 """
 
 import argparse
@@ -87,7 +85,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--list", metavar="FOLDER")
     parser.add_argument("--update", action="store_true")
-    parser.add_argument("root", nargs="?", default=".", type=pathlib.Path)
+    parser.add_argument("root", nargs="?", default=pathlib.Path(__file__).resolve().parents[2], type=pathlib.Path)
     arguments = parser.parse_args()
     listed = arguments.list and arguments.list.rstrip("/")
     found = collections.Counter()

@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
 """Checks the subjects of commits: an imperative verb first, at most 72 characters (docs/style.md, "Commits").
 
-    commits.py [DIRECTORY [COMMIT]]
+Usage: commits.py [ROOT [COMMIT]]    Prints one line for each subject that is wrong; exit 1 if there are any, or if git fails.
 
 It looks at the commits after COMMIT, the last one before the rule, merges excepted. A verb that is missing below belongs
-into the list. Without git, and in a shallow clone without COMMIT, it says so and checks nothing. Exit code 1 if a subject is
-wrong, or if git fails.
+into the list. Without git, and in a shallow clone without COMMIT, it says so and checks nothing.
 """
 
 import pathlib
@@ -45,6 +43,7 @@ VERBS = set("""
 
 
 def fault(subject: str) -> str | None:
+    """What is wrong with a subject; None if it is in order."""
     if len(subject) > MOST:
         return f"{len(subject)} characters, {MOST} at most"
     first = subject.split(" ")[0]
@@ -54,7 +53,7 @@ def fault(subject: str) -> str | None:
 
 
 def main() -> int:
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
     last_before = sys.argv[2] if len(sys.argv) > 2 else LAST_BEFORE
     # The repository may belong to another user, as in a container.
     git = ["git", "-C", str(root), "-c", f"safe.directory={root}"]

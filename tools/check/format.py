@@ -3,7 +3,7 @@
 A file that was well formatted is not looked at again: FOLDER/formatted.txt holds a digest for each such file, made from
 its path and text, .clang-format and the version of clang-format.
 
-Usage: format.py FOLDER [ROOT]
+Usage: format.py FOLDER [ROOT]    Prints what clang-format says of each line that it would change; exit 1 if there are any.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Checks that each file includes what it names, itself or by the project's headers that it includes.
 
-    includes.py [SOURCE_DIRECTORY]
+Usage: includes.py [ROOT]    Prints one line for each name whose header is missing; exit 1 if there are any.
 
 The build hides a forgotten include twice: precompiled headers and files that are compiled as one give a file what it did
 not ask for. This check reads texts only. A file is in order if its own #include lines, followed through the headers of
@@ -11,7 +10,6 @@ the project, lead to
   - a header that declares each type, function, constant and macro of the project, if only headers declare it.
 It does not see what a template or macro needs where it is used, nor which overload of a name. `tools/dev syntax` asks the
 compiler, which takes minutes.
-Exit code 1 if a name is reported.
 """
 
 import collections
@@ -159,7 +157,7 @@ class Tree:
 
 
 def main() -> int:
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2])
     tree = Tree(root)
     if not tree.declaring:
         sys.exit(f"{root} has no headers in {', '.join(FOLDERS)}")

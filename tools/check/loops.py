@@ -1,6 +1,6 @@
 """Checks that objects compiled for one set of vector instructions share nothing with other code.
 
-usage: loops.py NAMESPACE TABLE OBJECT...
+Usage: loops.py NAMESPACE TABLE OBJECT...    Prints one line for each symbol that is shared; exit 1 if there are any.
 
 Every symbol that an object defines, weak ones included, must lie in namespace shardc::NAMESPACE or be shardc::TABLE: of
 a weak function, such as the inner loop of std::sort, the linker keeps any one copy, and a machine without these

@@ -1,12 +1,11 @@
-#!/usr/bin/env python3
 """Counts the places outside of an op's own files that ask which op they have before them, against tools/check/op_types.txt.
 
-    op_types.py [SOURCE_DIRECTORY]
+Usage: op_types.py [ROOT]    Exit 1 if a file has more or fewer places than the list says.
 
 A place of compiler/ or runtime/ names the type or the kind of a concrete op in a question, As<op::, get_if<op::,
 holds_alternative<op::, is_same_v<..., op:: and OpKind::, or in an overload, whose parameter is `const op::Matmul&` or
 the like. The files of an op, compiler/ops/<mnemonic>.* and runtime/kernels/**/<mnemonic>.*, may, and so may Bind in
-runtime/kernels, which makes the kernel of its op. Exit code 1 if a file has more or fewer places than the list says.
+runtime/kernels, which makes the kernel of its op.
 """
 
 import collections
@@ -21,12 +20,14 @@ KERNEL = re.compile(r"\bBind\(const op::\w+&")
 MOST = 30
 
 
-def own_files(root):
+def own_files(root: pathlib.Path) -> set[str]:
+    """The mnemonics, after which the files of ops are named."""
     rows = (root / "schemas" / "ops.def").read_text()
     return set(re.findall(r"^OP\(\w+, (\w+),", rows, re.MULTILINE))
 
 
-def allowed(path):
+def allowed(path: pathlib.Path) -> dict[str, int]:
+    """The rows of op_types.txt: how many places each file may have."""
     places = {}
     for number, line in enumerate(path.read_text().splitlines(), 1):
         line = line.split("#")[0].strip()
@@ -39,15 +40,16 @@ def allowed(path):
     return places
 
 
-def places_in(line, is_kernel_file):
+def places_in(line: str, is_kernel_file: bool) -> int:
+    """How often a line asks which op it has."""
     code = line.split("//")[0]
     if is_kernel_file:
         code = KERNEL.sub("", code)
     return len(QUESTION.findall(code)) + len(OVERLOAD.findall(code))
 
 
-def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+def main() -> int:
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2])
     mnemonics = own_files(root)
     found = collections.Counter()
     for folder in ("compiler", "runtime"):

@@ -105,6 +105,7 @@ class Rows:
 
 
 def circle_faults(rooms: Rooms, rows: dict[frozenset[str], str]) -> list[str]:
+    """What differs between the circles and their rows."""
     circles = rooms.circles()
     faults = []
     for circle in circles:
@@ -120,12 +121,14 @@ def circle_faults(rooms: Rooms, rows: dict[frozenset[str], str]) -> list[str]:
 
 
 def folder_faults(rooms: Rooms, rows: dict[tuple[str, str], tuple[frozenset[str], str]]) -> list[str]:
+    """What differs between the folders with folders in them and their rows."""
     several = {pair: headers for pair, headers in rooms.folders.items() if len(headers) > 1}
     faults = []
     for (outer, inner), headers in sorted(several.items()):
         known, _ = rows.get((outer, inner), (frozenset(), ""))
         if new := headers - known:
-            faults.append(f"{outer} includes {len(headers)} headers of {inner}, a folder in it; one is allowed; new: {', '.join(sorted(new))}")
+            faults.append(f"{outer} includes {len(headers)} headers of {inner}, a folder in it; one is allowed; new: "
+                          f"{', '.join(sorted(new))}")
     for pair, (known, row) in rows.items():
         headers = several.get(pair, set())
         if not headers:

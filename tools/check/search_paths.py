@@ -1,6 +1,6 @@
 """Checks where programs and libraries look for the libraries that they need.
 
-Usage: search_paths.py FOLDER [--also FOLDER]
+Usage: search_paths.py FOLDER [--also FOLDER]    Prints one line for each entry that is wrong; exit 1 if there are any.
 
 Looks at each program and shared library in FOLDER. Each entry of its RPATH and RUNPATH has to lie in FOLDER, or in the folder of
 --also. An empty or relative entry would have the loader run what lies in the working directory of whoever starts the program, and
@@ -18,6 +18,7 @@ EXECUTABLE_OR_SHARED = (2, 3)
 
 
 def is_program(path: pathlib.Path) -> bool:
+    """Is it a program or a shared library?"""
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -26,6 +27,7 @@ def is_program(path: pathlib.Path) -> bool:
 
 
 def faults(path: pathlib.Path, allowed: list[pathlib.Path]) -> list[str]:
+    """What is wrong with the search paths of a program."""
     section = subprocess.run(["readelf", "--dynamic", "--wide", str(path)], check=True, capture_output=True, text=True).stdout
     found = [f"it needs {name}, a path" for name in re.findall(r"\(NEEDED\).*\[(.*)\]", section) if "/" in name]
     for entries in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", section):

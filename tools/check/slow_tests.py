@@ -4,7 +4,7 @@ tests all are.
 Patterns are those of GoogleTest: Suite.Test, or Instance/Suite.Test/Parameter. What instances and parameters are called is
 known to the test programs alone: here they are `*`, and a pattern that chooses by a parameter fits whatever it says.
 
-Usage: slow_tests.py [ROOT]
+Usage: slow_tests.py [ROOT]    Prints one line for each fault of the list; exit 1 if there are any.
 """
 
 import fnmatch
@@ -12,7 +12,6 @@ import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEST = re.compile(r"^TEST(?:_F)?\((\w+),\s*(\w+)\)", re.MULTILINE)
 TEST_WITH_PARAMETER = re.compile(r"^TEST_P\((\w+),\s*(\w+)\)", re.MULTILINE)
 # A program of its own, all of it slow.
@@ -31,11 +30,13 @@ def read_tests(root: pathlib.Path) -> dict[str, set[str]]:
 
 
 def read_patterns(path: pathlib.Path) -> list[str]:
+    """The lines of slow.txt, without comments."""
     lines = (line.partition("#")[0].strip() for line in path.read_text().splitlines())
     return [line for line in lines if line]
 
 
-def check(root: pathlib.Path) -> list[str]:
+def faults_of(root: pathlib.Path) -> list[str]:
+    """What is wrong with the list."""
     tests = read_tests(root)
     patterns = read_patterns(root / "tests/slow.txt")
     errors = [f"{pattern} stands there twice" for pattern in sorted(set(patterns)) if patterns.count(pattern) > 1]
@@ -53,8 +54,12 @@ def check(root: pathlib.Path) -> list[str]:
     return errors
 
 
+def main(root: pathlib.Path) -> int:
+    faults = faults_of(root)
+    for fault in faults:
+        print(f"tests/slow.txt: {fault}")
+    return 1 if faults else 0
+
+
 if __name__ == "__main__":
-    problems = check(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT)
-    for problem in problems:
-        print(f"tests/slow.txt: {problem}")
-    sys.exit(1 if problems else 0)
+    sys.exit(main(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]))

@@ -1,12 +1,10 @@
-#!/usr/bin/env python3
 """Checks that no two types of compiler/ and runtime/ have one name.
 
-    type_names.py [SOURCE_DIRECTORY]
+Usage: type_names.py [ROOT]    Prints one line for each name that two types have; exit 1 if there are any.
 
 Two types of one name in one namespace, each in a file of its own, are undefined behaviour ([basic.def.odr]): the linker
 keeps one copy of each inline function, such as std::vector<T>::operator[], and both types get it. Types of a source file
-belong into a namespace without a name, or into an inner one. Looked at are definitions that begin a line. Exit code 1 if
-a name is there twice.
+belong into a namespace without a name, or into an inner one. Looked at are definitions that begin a line.
 """
 
 import collections
@@ -19,7 +17,7 @@ NAMESPACE = re.compile(r"namespace ([\w:]*)\s*\{$")
 END_OF_NAMESPACE = re.compile(r"\}  // namespace")
 
 
-def definitions(text):
+def definitions(text: str):
     """(namespace, type, line number) of each type that other files could see."""
     spaces = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -31,8 +29,8 @@ def definitions(text):
             yield "::".join(spaces), found[1], number
 
 
-def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+def main() -> int:
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2])
     places = collections.defaultdict(list)
     for folder in ("compiler", "runtime"):
         for path in sorted((root / folder).rglob("*")):
