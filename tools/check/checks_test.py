@@ -439,6 +439,28 @@ auto Taste(Fruit fruit) -> int;
             self.assertEqual(result.returncode, 1 if message else 0, row)
             self.assertIn(message or "1 variables of 1 files", result.stdout)
 
+    def test_pages(self):
+        check = (sys.executable, ROOT / "tools" / "check" / "pages.py", self.folder)
+        self.write("compiler/a/in/one.h", "")
+        self.write("schemas/rows.def", "// Read by compiler/a/in/one.h.\n")
+        for text, path in (
+            ("See compiler/a/in/one.h, schemas/rows.def.", ""),
+            ("See `a/in/one.h`, `in/one.h` and `compiler/a/in`.", ""),
+            ("See compiler/a/in/two.h.", "compiler/a/in/two.h"),
+            ("See `in/two.h`, and `n/one.h`.", "in/two.h is not there\nREADME.md:2: n/one.h"),
+            ("See compiler/in/one.h.", "compiler/in/one.h"),
+            ("As in `compiler/a/x.cpp`, `compiler/a/<mnemonic>.cpp`, and/or one.h.", ""),
+            ("Of another project: https://example.org/docs/two.md, their/compiler/two.h.", ""),
+            ("Its tests are tests/a/two.cpp.", "tests/a/two.cpp"),
+        ):
+            self.write("README.md", f"# A\n{text}\n")
+            result = run(*check)
+            self.assertEqual(result.stdout, f"README.md:2: {path} is not there\n" if path else "every path leads to a file\n")
+            self.assertEqual(result.returncode, 1 if path else 0)
+        self.write("README.md", "")
+        self.write("runtime/a/a.cu", "// As compiler/a/two.h and in/two.h have it.\n")
+        self.assertEqual(run(*check).stdout, "runtime/a/a.cu:1: compiler/a/two.h is not there\n")
+
     def test_decisions(self):
         check = (sys.executable, ROOT / "tools" / "check" / "decisions.py", self.folder)
         good = "# 0001: a thing\n\nStatus: accepted, 2026-11-27.\n\n**Decided.** It.\n\n**Why c10d.** So.\n\n**Cost.** None.\n"
