@@ -441,6 +441,7 @@ auto Taste(Fruit fruit) -> int;
 
     def test_pages(self):
         check = (sys.executable, ROOT / "tools" / "check" / "pages.py", self.folder)
+        self.write("docs/architecture.md", "`compiler/a`, `compiler/a/in`, `runtime/a`")
         self.write("compiler/a/in/one.h", "")
         self.write("schemas/rows.def", "// Read by compiler/a/in/one.h.\n")
         for text, path in (
@@ -455,11 +456,30 @@ auto Taste(Fruit fruit) -> int;
         ):
             self.write("README.md", f"# A\n{text}\n")
             result = run(*check)
-            self.assertEqual(result.stdout, f"README.md:2: {path} is not there\n" if path else "every path leads to a file\n")
+            self.assertEqual(result.stdout, f"README.md:2: {path} is not there\n" if path else "every path leads to a file, and every folder has a name\n")
             self.assertEqual(result.returncode, 1 if path else 0)
         self.write("README.md", "")
         self.write("runtime/a/a.cu", "// As compiler/a/two.h and in/two.h have it.\n")
         self.assertEqual(run(*check).stdout, "runtime/a/a.cu:1: compiler/a/two.h is not there\n")
+
+    def test_folders_of_the_architecture(self):
+        check = (sys.executable, ROOT / "tools" / "check" / "pages.py", self.folder)
+        for path in ("README.md", "compiler/a/in/deep/one.h", "compiler/b/two.cpp", "runtime/c/three.cu", "runtime/CMakeLists.txt"):
+            self.write(path, "")
+        # A folder that is being moved may have a name or none, and be there or not.
+        self.write("compiler/explain/explain.h", "")
+        rows = "| `compiler/a` | `in/` |\n| `compiler/b` | b |\n| `compiler/cost` | cost |\n"
+        for text, fault in (
+            (rows + "`runtime/c`", ""),
+            (rows.replace("`in/`", "in") + "`runtime/c`, `compiler/a/in`", ""),
+            (rows, "it does not name runtime/c"),
+            (rows.replace("`in/`", "in") + "`runtime/c`", "it does not name compiler/a/in"),
+            (rows + "`runtime/c`\n| `runtime/d` | d |", "runtime/d has a row and is not there"),
+        ):
+            self.write("docs/architecture.md", text + "\n")
+            result = run(*check)
+            self.assertEqual(result.stdout, f"docs/architecture.md: {fault}\n" if fault else
+                             "every path leads to a file, and every folder has a name\n")
 
     def test_decisions(self):
         check = (sys.executable, ROOT / "tools" / "check" / "decisions.py", self.folder)
