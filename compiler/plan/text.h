@@ -49,7 +49,7 @@ auto PlanHash(const Plan& plan) -> std::string;
 
 /// Returns the content as JSON; field names are those of the text form.
 auto PlanJson(const Plan& plan) -> std::string;
-/// Returns schemas/plan.schema.json, to which every PlanJson keeps.
+/// Returns the JSON Schema to which every PlanJson keeps.
 auto PlanSchema() -> std::string;
 
 }  // namespace shardc

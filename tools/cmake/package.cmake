@@ -35,8 +35,11 @@ install(FILES docs/LICENSE DESTINATION share/doc/shardc-runtime COMPONENT runtim
 # As in the repository, so that links between these files hold.
 install(DIRECTORY docs/ DESTINATION share/doc/shardc/docs COMPONENT compiler)
 install(DIRECTORY recipes/ DESTINATION share/doc/shardc/recipes COMPONENT compiler FILES_MATCHING PATTERN *.toml PATTERN *.explain)
-install(FILES schemas/recipe.schema.json schemas/plan.schema.json schemas/plan_format.md schemas/random.md
+install(FILES schemas/recipe.schema.json schemas/plan_format.md schemas/random.md
   DESTINATION share/doc/shardc/schemas COMPONENT compiler)
+# An installation makes the schema of plans, which follows from the tables of the program.
+install(CODE "execute_process(COMMAND \"$<TARGET_FILE:shardc>\" schema --plan COMMAND_ERROR_IS_FATAL ANY
+    OUTPUT_FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/doc/shardc/schemas/plan.schema.json\")" COMPONENT compiler)
 install(FILES tests/gpu/last_run.json DESTINATION share/doc/shardc/tests/gpu COMPONENT compiler)
 install(PROGRAMS tools/metrics_to_tensorboard.py tools/tokenize_text.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
 install(FILES tools/tokenize_output.py tools/tokenize_tasks.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
