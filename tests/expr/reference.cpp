@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <regex>
 
 #include "tests/expr/expr_case.h"
+#include "tests/support/recorded.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -15,18 +15,12 @@ namespace {
 
 const std::string Page = std::string(SHARDC_SOURCE_DIR) + "/docs/expressions.md";
 
-// SHARDC_UPDATE_GOLDENS=1 writes it again.
 TEST(ExprReference, TablesOfThePageAreCurrent) {
   const std::string page = ReadText(Page);
-  const std::string tables = ExprReference();
   const size_t begin = page.find("## Names\n");
   ASSERT_NE(begin, std::string::npos);
-  const char* update = std::getenv("SHARDC_UPDATE_GOLDENS");
-  if (update != nullptr && std::string_view(update) == "1") {
-    WriteText(Page, page.substr(0, begin) + tables);
-  } else {
-    EXPECT_EQ(page.substr(begin), tables) << "docs/expressions.md is stale; to rewrite: SHARDC_UPDATE_GOLDENS=1";
-  }
+  ExpectRecorded("docs/expressions.md", page.substr(0, begin) + ExprReference(),
+                 "SHARDC_UPDATE_GOLDENS=1 build/tests/tests_expr --gtest_filter='ExprReference.*'");
 }
 
 // Lines `    key = "expression"` of the page.

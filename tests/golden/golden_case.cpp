@@ -9,6 +9,7 @@
 #include "compiler/explain/init_table.h"
 #include "tests/golden/without_scratch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_lines.h"
 #include "tests/support/unified_diff.h"
 
 namespace shardc {

@@ -1,18 +1,16 @@
-// Every case's files, compared whole. SHARDC_UPDATE_GOLDENS=1 (`tools/dev goldens --update`) rewrites them.
+// Every case's files, compared whole. `tools/dev goldens --update` rewrites them.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <iostream>
 #include <set>
 
 #include "compiler/explain/explain.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/without_scratch.h"
-#include "tests/support/temporary_folder.h"
-#include "tests/support/unified_diff.h"
+#include "tests/support/recorded.h"
+#include "tests/support/text_lines.h"
 
 namespace shardc {
 namespace {
@@ -20,32 +18,18 @@ namespace {
 /// Past this many lines nobody reads a golden: a section of it will do.
 constexpr size_t MaxGoldenLines = 800;
 
-auto IsUpdating() -> bool {
-  const char* value = std::getenv("SHARDC_UPDATE_GOLDENS");
-  return value != nullptr && std::string_view(value) == "1";
-}
-
 class Golden : public testing::TestWithParam<GoldenCase> {};
 
 TEST_P(Golden, IsAsRecorded) {
   const GoldenCase& golden = GetParam();
-  const std::string update = fmt::format("to accept: tools/dev goldens --update {}", golden.name);
+  const std::string update = fmt::format("tools/dev goldens --update {}", golden.name);
   ASSERT_EQ(golden.fault, "") << golden.recipe_path();
   const auto files = GoldenFilesOf(golden);
   ASSERT_TRUE(files.ok()) << files.error().message;
   for (const auto& [file, text] : *files) {
     const std::string path = golden.folder + "/" + file;
-    const std::filesystem::path place = std::filesystem::path(SHARDC_SOURCE_DIR) / path;
     EXPECT_LE(LinesOf(text).size(), MaxGoldenLines) << path << " is too long to read; record a section of the plan";
-    const bool is_there = std::filesystem::exists(place);
-    if (IsUpdating() && (!is_there || ReadRepositoryFile(path) != text)) {
-      WriteText(place.string(), text);
-      std::cout << "wrote " << path << '\n';
-    } else if (!is_there) {
-      ADD_FAILURE() << path << " is not there\n" << update;
-    } else if (const std::string recorded = ReadRepositoryFile(path); recorded != text) {
-      ADD_FAILURE() << UnifiedDiff(recorded, text, path, "what this build makes") << update;
-    }
+    ExpectRecorded(path, text, update);
   }
 }
 
@@ -94,14 +78,7 @@ TEST(GoldenFiles, ScratchIsAsRecorded) {
       lines.insert(std::move(line));
     }
   }
-  const std::string text = fmt::format("{}\n", fmt::join(lines, "\n"));
-  const std::string path = "tests/golden/scratch.txt";
-  const std::filesystem::path place = std::filesystem::path(SHARDC_SOURCE_DIR) / path;
-  if (IsUpdating()) {
-    WriteText(place.string(), text);
-  }
-  ASSERT_TRUE(std::filesystem::exists(place)) << path;
-  EXPECT_EQ(UnifiedDiff(ReadRepositoryFile(path), text, path, "what this build makes"), "");
+  ExpectRecorded("tests/golden/scratch.txt", fmt::format("{}\n", fmt::join(lines, "\n")), "tools/dev goldens --update");
 }
 
 /// Kernels that ask for other scratch change nothing else that is recorded.

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/unified_diff.h"
+#include "tests/support/text_lines.h"
 
 namespace shardc {
 

@@ -7,7 +7,7 @@
 #include "compiler/passes/pass.h"
 #include "compiler/plan/field_text.h"
 #include "compiler/plan/fields.h"
-#include "tests/support/unified_diff.h"
+#include "tests/support/text_lines.h"
 
 namespace shardc {
 

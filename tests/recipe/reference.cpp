@@ -1,10 +1,9 @@
-// The tables against each other, and the files made from them. SHARDC_UPDATE_GOLDENS=1 rewrites the files.
+// The tables against each other, and the files made from them.
 
 #include "compiler/recipe/reference.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -12,7 +11,7 @@
 #include "compiler/explain/machines.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/recipe.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/recorded.h"
 
 namespace shardc {
 namespace {
@@ -29,12 +28,7 @@ TEST(Reference, GeneratedFilesAreCurrent) {
       {"schemas/recipe.schema.json", RecipeSchema()},
   };
   for (const File& file : files) {
-    const std::string path = std::string(SHARDC_SOURCE_DIR) + "/" + file.path;
-    const char* update = std::getenv("SHARDC_UPDATE_GOLDENS");
-    if (update != nullptr && std::string_view(update) == "1") {
-      WriteText(path, file.text);
-    }
-    EXPECT_EQ(ReadText(path), file.text) << file.path << " is stale; to rewrite: SHARDC_UPDATE_GOLDENS=1";
+    ExpectRecorded(file.path, file.text, "tools/dev docs");
   }
 }
 

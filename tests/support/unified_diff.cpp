@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
+
+#include "tests/support/text_lines.h"
 
 namespace shardc {
 
@@ -80,16 +83,6 @@ auto Range(size_t lines_before, size_t count) -> std::string {
 }
 
 }  // namespace
-
-auto LinesOf(std::string_view text) -> std::vector<std::string> {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
 
 auto UnifiedDiff(std::string_view before, std::string_view after, std::string_view before_name,
                  std::string_view after_name) -> std::string {

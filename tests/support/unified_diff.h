@@ -3,12 +3,8 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace shardc {
-
-/// The lines of a text, without their line ends.
-auto LinesOf(std::string_view text) -> std::vector<std::string>;
 
 /// Empty where the texts are equal; else two lines with the names, and hunks with three lines of context.
 /// Cost: lines of one text times lines of the other, between the first and the last difference; past 16 million, what

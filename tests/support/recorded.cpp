@@ -1,0 +1,31 @@
+#include "tests/support/recorded.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "tests/support/temporary_folder.h"
+#include "tests/support/unified_diff.h"
+
+namespace shardc {
+
+auto ExpectRecorded(const std::string& path, const std::string& text, std::string_view accept) -> void {
+  const std::string place = std::string(SHARDC_SOURCE_DIR) + "/" + path;
+  const bool is_there = std::filesystem::exists(place);
+  const std::string recorded = is_there ? ReadText(place) : "";
+  if (is_there && recorded == text) {
+    return;
+  }
+  const char* update = std::getenv("SHARDC_UPDATE_GOLDENS");
+  if (update != nullptr && std::string_view(update) == "1") {
+    WriteText(place, text);
+    std::cout << "wrote " << path << '\n';
+    return;
+  }
+  ADD_FAILURE() << (is_there ? UnifiedDiff(recorded, text, path, "what this build makes") : path + " is missing\n")
+                << "to accept: " << accept;
+}
+
+}  // namespace shardc
