@@ -7,18 +7,9 @@
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
+#include "tests/support/text_lines.h"
 
 namespace shardc {
-
-static auto SplitLines(const std::string& text) -> std::vector<std::string> {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
 
 static auto SplitWords(const std::string& line) -> std::vector<std::string> {
   std::vector<std::string> words;
@@ -41,8 +32,8 @@ static auto SplitWords(const std::string& line) -> std::vector<std::string> {
   return words;
 }
 
-static auto IsExpectation(const std::string& line) -> bool {
-  const std::string_view trimmed = std::string_view(line).substr(std::min(line.find_first_not_of(' '), line.size()));
+auto IsExpectation(std::string_view line) -> bool {
+  const std::string_view trimmed = line.substr(std::min(line.find_first_not_of(' '), line.size()));
   return trimmed.starts_with("# expect: ") || trimmed.starts_with("# note: ") || trimmed.starts_with("# help: ");
 }
 
@@ -50,7 +41,7 @@ auto ParseCase(const std::string& name, const std::string& file_text) -> RecipeC
   constexpr std::string_view run = "# run: check";
   RecipeCase result;
   result.name = name;
-  for (const std::string& line : SplitLines(file_text)) {
+  for (const std::string& line : LinesOf(file_text)) {
     if (IsExpectation(line)) {
       continue;
     }
@@ -72,8 +63,15 @@ auto ParseCase(const std::string& name, const std::string& file_text) -> RecipeC
 auto RunCase(const RecipeCase& recipe_case, const std::string& text, CaseResult& result) -> void {
   // What a case names lies relative to it.
   std::filesystem::current_path(SHARDC_SOURCE_DIR "/tests/recipe");
+  auto whole = PutOverBase(SHARDC_SOURCE_DIR "/tests/recipe", text);
+  if (!whole) {
+    result.internal_error = whole.error().message;
+    return;
+  }
+  result.whole = *std::move(whole);
   result.diagnostics.set_strict(recipe_case.is_strict);
-  auto recipe = ReadAndCheck(recipe_case.name, text, recipe_case.overrides, result.sources, result.diagnostics);
+  auto recipe =
+      ReadAndCheck(recipe_case.name, result.whole.text, recipe_case.overrides, result.sources, result.diagnostics);
   if (!recipe || result.diagnostics.has_errors()) {
     return;
   }
@@ -84,81 +82,97 @@ auto RunCase(const RecipeCase& recipe_case, const std::string& text, CaseResult&
   }
 }
 
-static auto Place(const SourceRange& at, const std::map<int32_t, int32_t>& line_of) -> std::string {
-  if (!at.valid() || at.line < 1) {
-    return "";
-  }
-  if (at.source != 0) {
-    return fmt::format("--set:{}:{} ", at.line, at.column);
-  }
-  const auto found = line_of.find(at.line);
-  return fmt::format("{}:{} ", found == line_of.end() ? at.line : found->second, at.column);
-}
-
-static auto LinesOf(const Diagnostic& diagnostic, const std::map<int32_t, int32_t>& line_of)
-    -> std::vector<std::string> {
-  std::vector<std::string> lines;
-  lines.push_back(fmt::format("# expect: {} {} {}{}", diagnostic.severity == Severity::Error ? "error" : "warning",
-                              RowOf(diagnostic.kind).name, Place(diagnostic.at, line_of), diagnostic.text));
-  for (const DiagnosticNote& note : diagnostic.notes) {
-    lines.push_back(fmt::format("# note: {}{}", Place(note.at, line_of), note.text));
-  }
-  if (!diagnostic.help.empty()) {
-    lines.push_back(fmt::format("# help: {}", diagnostic.help));
-  }
-  return lines;
-}
-
-/// The line of the recipe above which a diagnostic is written; 1 for those without a line of it.
-static auto HomeLine(const Diagnostic& diagnostic) -> int32_t {
-  return diagnostic.at.source == 0 && diagnostic.at.line >= 1 ? diagnostic.at.line : 1;
-}
-
-static auto InOrder(const Diagnostics& diagnostics) -> std::vector<const Diagnostic*> {
-  std::vector<const Diagnostic*> ordered;
-  for (const Diagnostic& diagnostic : diagnostics.all()) {
-    ordered.push_back(&diagnostic);
-  }
-  std::stable_sort(ordered.begin(), ordered.end(), [](const Diagnostic* a, const Diagnostic* b) {
-    return std::tuple(HomeLine(*a), a->at.source, a->at.column) < std::tuple(HomeLine(*b), b->at.source, b->at.column);
-  });
-  return ordered;
-}
-
-auto ExpectationLines(const Diagnostics& diagnostics) -> std::vector<std::string> {
-  std::vector<std::string> lines;
-  for (const Diagnostic* diagnostic : InOrder(diagnostics)) {
-    for (std::string& line : LinesOf(*diagnostic, {})) {
-      lines.push_back(std::move(line));
+/// Puts expectations into the text that has none, or reads them off the text that has them.
+class Expectations {
+ public:
+  explicit Expectations(const CaseResult& result) : whole_(result.whole) {
+    for (const Diagnostic& diagnostic : result.diagnostics.all()) {
+      ordered_.push_back(&diagnostic);
     }
+    std::ranges::stable_sort(ordered_, {}, [&](const Diagnostic* diagnostic) {
+      return std::tuple(HomeLine(*diagnostic), diagnostic->at.source, diagnostic->at.column);
+    });
   }
-  return lines;
-}
 
-auto WithExpectations(const RecipeCase& recipe_case, const Diagnostics& diagnostics) -> std::string {
-  const std::vector<std::string> lines = SplitLines(recipe_case.text);
-  const std::vector<const Diagnostic*> ordered = InOrder(diagnostics);
-  // Where each line of the recipe comes to lie once the expectations are in.
-  std::map<int32_t, int32_t> line_of;
-  int32_t num_inserted = 0;
-  size_t next = 0;
-  for (int32_t line = 1; line <= static_cast<int32_t>(lines.size()); ++line) {
-    for (; next < ordered.size() && HomeLine(*ordered[next]) <= line; ++next) {
-      num_inserted += static_cast<int32_t>(LinesOf(*ordered[next], {}).size());
-    }
-    line_of[line] = line + num_inserted;
-  }
-  std::string text;
-  next = 0;
-  for (int32_t line = 1; line <= static_cast<int32_t>(lines.size()); ++line) {
-    for (; next < ordered.size() && HomeLine(*ordered[next]) <= line; ++next) {
-      for (const std::string& expectation : LinesOf(*ordered[next], line_of)) {
-        text += expectation + "\n";
+  auto Lines() const -> std::vector<std::string> {
+    std::vector<std::string> lines;
+    for (const Diagnostic* diagnostic : ordered_) {
+      for (std::string& line : LinesFor(*diagnostic)) {
+        lines.push_back(std::move(line));
       }
     }
-    text += lines[static_cast<size_t>(line - 1)] + "\n";
+    return lines;
   }
-  return text;
+
+  auto PutInto(const std::string& text) -> std::string {
+    const std::vector<std::string> lines = LinesOf(text);
+    int32_t num_inserted = 0;
+    size_t next = 0;
+    for (int32_t line = 1; line <= static_cast<int32_t>(lines.size()); ++line) {
+      for (; next < ordered_.size() && HomeLine(*ordered_[next]) <= line; ++next) {
+        num_inserted += static_cast<int32_t>(LinesFor(*ordered_[next]).size());
+      }
+      line_of_[line] = line + num_inserted;
+    }
+    std::string result;
+    next = 0;
+    for (int32_t line = 1; line <= static_cast<int32_t>(lines.size()); ++line) {
+      for (; next < ordered_.size() && HomeLine(*ordered_[next]) <= line; ++next) {
+        for (const std::string& expectation : LinesFor(*ordered_[next])) {
+          result += expectation + "\n";
+        }
+      }
+      result += lines[static_cast<size_t>(line - 1)] + "\n";
+    }
+    return result;
+  }
+
+ private:
+  auto Place(const SourceRange& at) const -> std::string {
+    if (!at.valid() || at.line < 1) {
+      return "";
+    }
+    if (at.source != 0) {
+      return fmt::format("--set:{}:{} ", at.line, at.column);
+    }
+    const LineSource source = whole_.SourceOf(at.line);
+    if (source.is_of_base) {
+      return fmt::format("{}:{}:{} ", whole_.base, source.line, at.column);
+    }
+    const auto found = line_of_.find(source.line);
+    return fmt::format("{}:{} ", found == line_of_.end() ? source.line : found->second, at.column);
+  }
+
+  auto LinesFor(const Diagnostic& diagnostic) const -> std::vector<std::string> {
+    std::vector<std::string> lines;
+    lines.push_back(fmt::format("# expect: {} {} {}{}", diagnostic.severity == Severity::Error ? "error" : "warning",
+                                RowOf(diagnostic.kind).name, Place(diagnostic.at), diagnostic.text));
+    for (const DiagnosticNote& note : diagnostic.notes) {
+      lines.push_back(fmt::format("# note: {}{}", Place(note.at), note.text));
+    }
+    if (!diagnostic.help.empty()) {
+      lines.push_back(fmt::format("# help: {}", diagnostic.help));
+    }
+    return lines;
+  }
+
+  /// Returns the line of the file above which a diagnostic is written; 1 for those without a line of it.
+  auto HomeLine(const Diagnostic& diagnostic) const -> int32_t {
+    const LineSource source = whole_.SourceOf(diagnostic.at.line);
+    return diagnostic.at.source == 0 && diagnostic.at.line >= 1 && !source.is_of_base ? source.line : 1;
+  }
+
+  const WholeRecipe& whole_;
+  /// As their lines stand in the file.
+  std::vector<const Diagnostic*> ordered_;
+  /// Where each line of the file comes to stand when the expectations are in it; empty if they are in it already.
+  std::map<int32_t, int32_t> line_of_;
+};
+
+auto WithExpectations(const RecipeCase& recipe_case, const CaseResult& result) -> std::string {
+  return Expectations(result).PutInto(recipe_case.text);
 }
+
+auto ExpectationLines(const CaseResult& result) -> std::vector<std::string> { return Expectations(result).Lines(); }
 
 }  // namespace shardc

@@ -1,10 +1,9 @@
 // Every recipe of tests/recipe gives exactly the diagnostics that it says, and every diagnostic has such a recipe.
-// SHARDC_UPDATE_GOLDENS=1 rewrites the expectations.
+// `tools/dev goldens --update` rewrites the expectations.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -14,7 +13,9 @@
 #include "compiler/recipe/write.h"
 #include "tests/recipe/case_file.h"
 #include "tests/recipe/read_text.h"
+#include "tests/support/recorded.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_lines.h"
 
 namespace shardc {
 namespace {
@@ -32,21 +33,38 @@ auto CaseFiles() -> std::vector<std::filesystem::path> {
   return files;
 }
 
-auto IsUpdating() -> bool {
-  const char* value = std::getenv("SHARDC_UPDATE_GOLDENS");
-  return value != nullptr && std::string_view(value) == "1";
+auto ExpectationsIn(const std::string& text) -> std::vector<std::string> {
+  std::vector<std::string> lines = LinesOf(text);
+  std::erase_if(lines, [](const std::string& line) { return !IsExpectation(line); });
+  return lines;
 }
 
-auto ExpectationsIn(const std::string& text) -> std::vector<std::string> {
-  std::vector<std::string> lines;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
-    if (line.starts_with("# expect: ") || line.starts_with("# note: ") || line.starts_with("# help: ")) {
-      lines.push_back(line);
+/// Calls `use` with the recipe of each case that can be read.
+auto ForEachSoundCase(const std::function<void(const Recipe&)>& use) -> void {
+  for (const auto& path : CaseFiles()) {
+    SCOPED_TRACE(path.filename().string());
+    const RecipeCase recipe_case = ParseCase(path.filename().string(), ReadText(path.string()));
+    CaseResult result;
+    RunCase(recipe_case, recipe_case.text, result);
+    if (result.is_read) {
+      use(result.recipe);
     }
-    begin = end + 1;
+  }
+}
+
+/// Returns the text of a recipe without the comments, which say where the values come from.
+auto ValuesOf(const Recipe& recipe) -> std::string {
+  std::string values;
+  for (const std::string& line : LinesOf(PrintRecipe(recipe))) {
+    values += line.substr(0, line.rfind("  # ")) + "\n";
+  }
+  return values;
+}
+
+auto LinesOfResolvedKeys(const Recipe& recipe) -> std::string {
+  std::string lines;
+  for (const RecipeEntry& entry : ResolvedKeys(recipe)) {
+    lines += fmt::format("{} = {}\n", entry.key, entry.value);
   }
   return lines;
 }
@@ -61,82 +79,45 @@ TEST(RecipeCases, GiveTheirDiagnostics) {
     EXPECT_EQ(result.internal_error, "");
     EXPECT_EQ(path.filename().string().starts_with("fail_"), result.diagnostics.has_errors())
         << "a file is called fail_ if and only if it fails";
-    const std::string expected = WithExpectations(recipe_case, result.diagnostics);
-    if (IsUpdating() && expected != file_text) {
-      WriteText(path.string(), expected);
-      continue;
-    }
-    EXPECT_EQ(file_text, expected) << "to accept: SHARDC_UPDATE_GOLDENS=1, then look at the diff";
+    const std::string expected = WithExpectations(recipe_case, result);
+    ExpectRecorded("tests/recipe/" + recipe_case.name, expected, "tools/dev goldens --update");
     // The places as they are in the file, not as the insertion computed them.
     CaseResult as_it_stands;
-    RunCase(recipe_case, file_text, as_it_stands);
-    EXPECT_EQ(ExpectationsIn(file_text), ExpectationLines(as_it_stands.diagnostics));
+    RunCase(recipe_case, expected, as_it_stands);
+    EXPECT_EQ(ExpectationsIn(expected), ExpectationLines(as_it_stands));
+  }
+}
+
+TEST(RecipeCases, RepeatNothingOfTheirBases) {
+  for (const auto& path : CaseFiles()) {
+    const auto repeated = FindRepeated(Folder.string(), ReadText(path.string()));
+    ASSERT_TRUE(repeated.ok()) << path << ": " << repeated.error().message;
+    EXPECT_EQ(*repeated, "") << path << " gives this key the value that its base gives it";
   }
 }
 
 TEST(RecipeCases, PrintedRecipesReadBackTheSame) {
-  for (const auto& path : CaseFiles()) {
-    SCOPED_TRACE(path.filename().string());
-    const RecipeCase recipe_case = ParseCase(path.filename().string(), ReadText(path.string()));
-    CaseResult first;
-    RunCase(recipe_case, recipe_case.text, first);
-    if (!first.is_read) {
-      continue;
-    }
-    const std::string printed = PrintRecipe(first.recipe);
+  ForEachSoundCase([](const Recipe& recipe) {
+    const std::string printed = PrintRecipe(recipe);
     SourceSet sources;
     Diagnostics diagnostics(&sources);
-    auto second = ReadRecipe("printed.toml", printed, {}, sources, diagnostics);
+    const auto second = ReadRecipe("printed.toml", printed, {}, sources, diagnostics);
     ASSERT_TRUE(second.ok()) << RenderText(diagnostics, {}) << printed;
-    // Up to the comments, which say where the values come from.
-    const auto without_comments = [](std::string text) {
-      std::string result;
-      for (size_t begin = 0; begin < text.size();) {
-        const size_t end = text.find('\n', begin);
-        const std::string line = text.substr(begin, end - begin);
-        result += line.substr(0, line.rfind("  # ")) + "\n";
-        begin = end + 1;
-      }
-      return result;
-    };
-    EXPECT_EQ(without_comments(printed), without_comments(PrintRecipe(*second)));
-  }
+    EXPECT_EQ(ValuesOf(recipe), ValuesOf(*second));
+  });
 }
 
 TEST(RecipeCases, ResolvedKeysReadBackTheSame) {
-  for (const auto& path : CaseFiles()) {
-    SCOPED_TRACE(path.filename().string());
-    const RecipeCase recipe_case = ParseCase(path.filename().string(), ReadText(path.string()));
-    CaseResult first;
-    RunCase(recipe_case, recipe_case.text, first);
-    if (!first.is_read) {
-      continue;
-    }
-    const auto lines_of = [](const Recipe& recipe) {
-      std::string lines;
-      for (const RecipeEntry& entry : ResolvedKeys(recipe)) {
-        lines += fmt::format("{} = {}\n", entry.key, entry.value);
-      }
-      return lines;
-    };
-    const std::string lines = lines_of(first.recipe);
+  ForEachSoundCase([](const Recipe& recipe) {
+    const std::string lines = LinesOfResolvedKeys(recipe);
     SourceSet sources;
     Diagnostics diagnostics(&sources);
-    auto second = ReadRecipe("resolved.toml", lines, {}, sources, diagnostics);
+    const auto second = ReadRecipe("resolved.toml", lines, {}, sources, diagnostics);
     ASSERT_TRUE(second.ok()) << RenderText(diagnostics, {}) << lines;
-    EXPECT_EQ(lines_of(*second), lines);
+    EXPECT_EQ(LinesOfResolvedKeys(*second), lines);
     // Defaults are spelled out now, and nothing else has changed.
-    const auto values_of = [](const Recipe& recipe) {
-      std::string text = PrintRecipe(recipe);
-      std::string values;
-      for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
-        const std::string line = text.substr(begin, text.find('\n', begin) - begin);
-        values += line.substr(0, line.rfind("  # ")) + "\n";
-      }
-      return values;
-    };
-    EXPECT_EQ(values_of(*second), values_of(first.recipe));
-  }
+    EXPECT_EQ(ValuesOf(*second), ValuesOf(recipe));
+  });
 }
 
 TEST(RecipeCases, ResolvedKeysHoldDefaultsAndWholeLists) {
