@@ -180,7 +180,7 @@ TEST(Alive, NamesKeysOfAllKinds) {
     std::string name;
   };
   const std::string path = "recipes/published/llama3_8b.toml";
-  const std::string text = ReadRepositoryFile(path);
+  const std::string text = ReadRecipeFile(path);
   for (const Case& c : {
            Case{{}, "recompute.policy", "model.layers.*.mlp.gate_proj"},
            Case{{}, "mesh.dp", "layers.*.exp_avg"},
@@ -223,7 +223,7 @@ TEST(Alive, NamesRanksOnlyIfAccepted) {
            Case{pinned, {"batch.micro=4"}, "mesh.dp", true},
            Case{pinned, {"batch.micro=4", "batch.accumulate=2"}, "mesh.dp", false},
        }) {
-    const std::string text = ReadRepositoryFile(c.recipe);
+    const std::string text = ReadRecipeFile(c.recipe);
     const auto plan = CompileText(c.recipe, text, c.sets);
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     const std::vector<AliveBuffers> alive = Explain(*plan).alive_at_peak;

@@ -28,7 +28,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 auto PlanOfRecipe(const std::string& recipe, const SetTexts& sets = {}) -> Plan {
-  auto plan = CompileText(recipe, ReadRepositoryFile(recipe), sets);
+  auto plan = CompileRecipeFile(recipe, sets);
   CHECK(plan.ok(), "{}: {}", recipe, plan.error().message);
   return *std::move(plan);
 }
@@ -48,8 +48,7 @@ auto ShippedRecipes() -> SetTexts {
 }
 
 auto FitOfShipped(const Plan& plan, const std::string& recipe, const SetTexts& sets = {}) -> FitUse {
-  return FitOfRecipe(plan, {.path = recipe, .sets = sets}, ReadRepositoryFile(recipe),
-                     {.bytes = Bytes{int64_t{80} << 30}});
+  return FitOfRecipe(plan, {.path = recipe, .sets = sets}, ReadRecipeFile(recipe), {.bytes = Bytes{int64_t{80} << 30}});
 }
 
 constexpr const char* RecipeOf8B = "recipes/published/llama3_8b.toml";
@@ -110,7 +109,7 @@ TEST(ExplainDecides, KnobsAreWhatPlanningByHandGives) {
       SetTexts sets = c.sets;
       sets.insert(sets.end(), row.knob.sets.begin(), row.knob.sets.end());
       const std::string name = c.recipe + " " + SetsText(row.knob);
-      const auto by_hand = CompileText(c.recipe, ReadRepositoryFile(c.recipe), sets);
+      const auto by_hand = CompileRecipeFile(c.recipe, sets);
       if (!row.figures) {
         EXPECT_NE(row.knob.refused, "") << name;
         EXPECT_TRUE(!by_hand.ok() || PlanHash(*by_hand) == PlanHash(plan) ||

@@ -21,7 +21,7 @@ const std::string RecipePath = "tests/plan/one_rank.toml";
 
 auto PlanOf(Family family, std::vector<std::string> sets = {}) -> Plan {
   sets.push_back(fmt::format("model.family={}", ToText(family)));
-  auto plan = CompileText(RecipePath, ReadRepositoryFile(RecipePath), sets);
+  auto plan = CompileRecipeFile(RecipePath, sets);
   CHECK(plan.ok(), "{}", plan.error().message);
   return *std::move(plan);
 }

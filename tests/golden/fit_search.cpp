@@ -24,7 +24,7 @@ using SetTexts = std::vector<std::string>;
 class AllTrials {
  public:
   AllTrials(const std::string& path, const SetTexts& sets) : recipe_{.path = path, .sets = sets} {
-    text_ = ReadRepositoryFile(path);
+    text_ = ReadRecipeFile(path);
     auto plan = CompileText(path, text_, sets);
     CHECK(plan.ok(), "{}: {}", path, plan.error().message);
     plan_ = *std::move(plan);
@@ -119,8 +119,7 @@ const std::vector<Case> Cases{
 };
 
 TEST(FitSearch, FastestIsBestOfEachSubject) {
-  auto plan = CompileText("recipes/published/llama3_8b.toml", ReadRepositoryFile("recipes/published/llama3_8b.toml"),
-                          {"model.layers=2", "mesh.dp=2", "run.device=cuda"});
+  auto plan = CompileRecipeFile("recipes/published/llama3_8b.toml", {"model.layers=2", "mesh.dp=2", "run.device=cuda"});
   ASSERT_TRUE(plan.ok());
   const AllOffers offers = OffersOf(*plan);
   // Each text that is set saves time of its own, and some take memory.
@@ -165,7 +164,7 @@ TEST(FitSearch, FastestBeatsEachRow) {
   // The recipe as it is does not fit.
   const RecipeOptions recipe{.path = "recipes/published/llama3_8b.toml",
                              .sets = {"run.device=cuda", "model.layers=16"}};
-  const std::string text = ReadRepositoryFile(recipe.path);
+  const std::string text = ReadRecipeFile(recipe.path);
   const auto plan = CompileText(recipe.path, text, recipe.sets);
   ASSERT_TRUE(plan.ok());
   const FitUse fit = FitOfRecipe(*plan, recipe, text, {.bytes = Bytes{int64_t{16} << 30}});
@@ -223,7 +222,7 @@ TEST(FitSearch, FindsTheCheapestOfAll) {
 
 TEST(FitSearch, FindsTheLeastRanks) {
   const std::string path = "recipes/published/llama3_8b.toml";
-  const std::string text = ReadRepositoryFile(path);
+  const std::string text = ReadRecipeFile(path);
   for (const SetTexts& sets : {SetTexts{"mesh.dp=1"}, SetTexts{"mesh.dp=2", "batch.micro=6", "recompute.policy=full"},
                                SetTexts{"mesh.dp=4", "batch.micro=2", "batch.accumulate=2"},
                                SetTexts{"mesh.dp=2", "mesh.hosts=4", "mesh.tp=2", "run.device=cuda"}}) {

@@ -68,16 +68,21 @@ static auto ReadCase(const std::string& folder, const std::string& stem, std::op
   golden.stem = stem;
   golden.pass = pass;
   golden.name = fmt::format("{}_{}", std::filesystem::path(folder).filename().string(), stem);
-  golden.text = ReadRepositoryFile(golden.recipe_path());
+  const std::string text = ReadRepositoryFile(golden.recipe_path());
   golden.fault = "no `# run:` line";
   constexpr std::string_view same_plan_as = "# same-plan-as: ";
-  for (const std::string& line : LinesOf(golden.text)) {
+  for (const std::string& line : LinesOf(text)) {
     if (line.starts_with("# run: ")) {
       golden.fault = "";
       ParseRunLine(golden, line);
     } else if (line.starts_with(same_plan_as)) {
       golden.same_plan_as = line.substr(same_plan_as.size());
     }
+  }
+  if (auto whole = PutOverBase((Root() / folder).string(), text)) {
+    golden.recipe = *std::move(whole);
+  } else {
+    golden.fault = whole.error().message;
   }
   return golden;
 }
@@ -108,6 +113,14 @@ auto GoldenCases() -> std::vector<GoldenCase> {
 
 auto ReadRepositoryFile(const std::string& path) -> std::string { return ReadText((Root() / path).string()); }
 
+auto ReadRecipeFile(const std::string& path) -> std::string {
+  return PutOverBase((Root() / path).parent_path().string(), ReadRepositoryFile(path)).value().text;
+}
+
+auto CompileRecipeFile(const std::string& path, const std::vector<std::string>& overrides) -> ErrorOr<Plan> {
+  return CompileText(path, ReadRecipeFile(path), overrides);
+}
+
 auto CompileText(const std::string& path, const std::string& text, const std::vector<std::string>& overrides,
                  const AfterPass& after_pass) -> ErrorOr<Plan> {
   // What a case names lies in the repository.
@@ -130,6 +143,23 @@ auto CompileText(const std::string& path, const std::string& text, const std::ve
   return plan;
 }
 
+/// Returns the plan with each origin at the line of the file that has it: the recipe, or its base.
+static auto WithLinesOfFiles(const WholeRecipe& recipe, Plan plan) -> Plan {
+  const auto move = [&](Origin& origin) { origin.line = recipe.SourceOf(origin.line).line; };
+  for (Parameter& parameter : plan.parameters) {
+    move(parameter.init_origin);
+  }
+  for (Unit& unit : plan.units) {
+    move(unit.origin);
+  }
+  for (Section& section : plan.sections) {
+    for (Op& op : section.ops) {
+      move(op.origin);
+    }
+  }
+  return plan;
+}
+
 /// What is published is as anybody sees it; but no report tells the hash, in which all of a plan is.
 static auto ReportOf(const GoldenCase& golden, const Plan& plan, std::string (*render)(const Report&)) -> std::string {
   const Plan shown = golden.folder == PublishedFolder ? plan : WithoutScratch(plan);
@@ -139,34 +169,38 @@ static auto ReportOf(const GoldenCase& golden, const Plan& plan, std::string (*r
 }
 
 auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, std::string>> {
-  const PrintOptions print{.section = golden.section, .recipe = false};
+  const auto print = [&](const Plan& plan) {
+    return PrintWithoutScratch(plan, {.section = golden.section, .recipe = false});
+  };
   std::map<std::string, std::string> files;
   std::string plan_text;
   // An empty plan before the first pass.
-  std::string before = golden.pass ? PrintWithoutScratch(Plan{}, print) : "";
-  const auto plan =
-      CompileText(golden.recipe_path(), golden.text, golden.overrides, [&](PassKind pass, const Plan& now) {
-        if (golden.pass && static_cast<int>(pass) + 1 == static_cast<int>(*golden.pass)) {
-          before = PrintWithoutScratch(now, print);
-        } else if (golden.pass == pass) {
-          files[golden.stem + ".diff"] =
-              UnifiedDiff(before, PrintWithoutScratch(now, print), "before", fmt::format("after {}", ToText(pass)));
-        } else if (golden.stop_after == pass) {
-          plan_text = PrintWithoutScratch(now, print);
-        }
-      });
-  if (!plan) {
-    return plan.error();
+  std::string before = golden.pass ? print(Plan{}) : "";
+  auto compiled = CompileText(golden.recipe_path(), golden.recipe.text, golden.overrides,
+                              [&](PassKind pass, const Plan& compiled_now) {
+                                const Plan now = WithLinesOfFiles(golden.recipe, compiled_now);
+                                if (golden.pass && static_cast<int>(pass) + 1 == static_cast<int>(*golden.pass)) {
+                                  before = print(now);
+                                } else if (golden.pass == pass) {
+                                  files[golden.stem + ".diff"] =
+                                      UnifiedDiff(before, print(now), "before", fmt::format("after {}", ToText(pass)));
+                                } else if (golden.stop_after == pass) {
+                                  plan_text = print(now);
+                                }
+                              });
+  if (!compiled) {
+    return compiled.error();
   }
+  const Plan plan = WithLinesOfFiles(golden.recipe, *std::move(compiled));
   for (const std::string& what : golden.emit) {
     if (what == "plan") {
-      files[golden.stem + ".plan"] = golden.stop_after ? plan_text : PrintWithoutScratch(*plan, print);
+      files[golden.stem + ".plan"] = golden.stop_after ? plan_text : print(plan);
     } else if (what == "explain") {
-      files[golden.stem + ".explain"] = ReportOf(golden, *plan, RenderReportText);
+      files[golden.stem + ".explain"] = ReportOf(golden, plan, RenderReportText);
     } else if (what == "init") {
-      files[golden.stem + ".init"] = RenderInitText(*plan);
+      files[golden.stem + ".init"] = RenderInitText(plan);
     } else {
-      files[golden.stem + ".explain.json"] = ReportOf(golden, *plan, RenderReportJson);
+      files[golden.stem + ".explain.json"] = ReportOf(golden, plan, RenderReportJson);
     }
   }
   return files;

@@ -7,6 +7,7 @@
 // `plan` records NAME.plan (one section, or all; after one pass, or after the last), NAME.explain and NAME.explain.json
 // (of the finished plan, whatever --stop-after says); without --emit nothing. `pass` records NAME.diff: what the pass
 // of the folder's name changes in the plan.
+// A recipe may be put over a base (tests/support/over_base.h). An op that the base made has the line of the base.
 // Plans stand here without the scratch of kernels (without_scratch.h), reports without the hash of the plan.
 #pragma once
 
@@ -21,6 +22,7 @@
 
 #include "compiler/passes/pipeline.h"
 #include "compiler/plan/text.h"
+#include "tests/support/over_base.h"
 
 namespace shardc {
 
@@ -34,9 +36,8 @@ struct GoldenCase {
   /// Relative to the repository, so that no machine's paths get into plans.
   std::string folder;
   std::string stem;
-  /// The whole recipe.
-  std::string text;
-  /// What is wrong with the `# run:` line, or empty.
+  WholeRecipe recipe;
+  /// What is wrong with the `# run:` line or the `# base:` line, or empty.
   std::string fault;
 
   std::vector<std::string> emit;
@@ -56,8 +57,11 @@ inline auto PrintTo(const GoldenCase& golden, std::ostream* out) -> void { *out 
 /// All cases, by name. A recipe without a `# run:` line is one with a fault.
 auto GoldenCases() -> std::vector<GoldenCase>;
 
-/// `path` relative to the repository. Requires: the file is there.
+/// Reads a file of the repository. Requires: the file is there.
 auto ReadRepositoryFile(const std::string& path) -> std::string;
+
+/// Reads a recipe of the repository, with what it takes from its base. Requires: recipe and base are there.
+auto ReadRecipeFile(const std::string& path) -> std::string;
 
 using AfterPass = std::function<void(PassKind, const Plan&)>;
 
@@ -65,7 +69,10 @@ using AfterPass = std::function<void(PassKind, const Plan&)>;
 auto CompileText(const std::string& path, const std::string& text, const std::vector<std::string>& overrides = {},
                  const AfterPass& after_pass = {}) -> ErrorOr<Plan>;
 
-/// What a case records: text by file name, relative to its folder.
+/// Compiles a recipe of the repository.
+auto CompileRecipeFile(const std::string& path, const std::vector<std::string>& overrides = {}) -> ErrorOr<Plan>;
+
+/// Returns what a case records: text by file name, relative to its folder.
 auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, std::string>>;
 
 }  // namespace shardc

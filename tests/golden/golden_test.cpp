@@ -66,13 +66,27 @@ TEST(GoldenFiles, AreAllUsed) {
   }
 }
 
+TEST(GoldenFiles, RecipesRepeatNothingOfTheirBases) {
+  std::set<std::string> bases;
+  for (const GoldenCase& golden : GoldenCases()) {
+    const std::string folder = std::string(SHARDC_SOURCE_DIR) + "/" + golden.folder;
+    const auto repeated = FindRepeated(folder, ReadRepositoryFile(golden.recipe_path()));
+    ASSERT_TRUE(repeated.ok()) << golden.recipe_path() << ": " << repeated.error().message;
+    EXPECT_EQ(*repeated, "") << golden.recipe_path() << " gives this key the value that its base gives it";
+    bases.insert(golden.recipe.base);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(SHARDC_SOURCE_DIR "/tests/support/bases")) {
+    EXPECT_TRUE(bases.contains(entry.path().filename().string())) << entry.path() << " is no recipe's base: delete it";
+  }
+}
+
 /// What kernels choose, of a few recipes whose ops are of all kinds and sizes: one file for all.
 TEST(GoldenFiles, ScratchIsAsRecorded) {
   std::set<std::string> lines;
   for (const char* recipe :
        {"recipes/quickstart.toml", "recipes/quickstart_sgd.toml", "recipes/published/llama3_8b.toml",
         "tests/plan/bf16.toml", "tests/plan/tp_dp_tied.toml", "tests/plan/three_ranks_odd_sizes.toml"}) {
-    const auto plan = CompileText(recipe, ReadRepositoryFile(recipe));
+    const auto plan = CompileRecipeFile(recipe);
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     for (std::string& line : ScratchLines(*plan)) {
       lines.insert(std::move(line));
@@ -85,7 +99,7 @@ TEST(GoldenFiles, ScratchIsAsRecorded) {
 TEST(GoldenFiles, ScratchChangesNoPlan) {
   const PrintOptions print{.recipe = false};
   for (const char* recipe : {"tests/plan/whole_plan.toml", "tests/plan/tp_two_ranks.toml"}) {
-    auto plan = CompileText(recipe, ReadRepositoryFile(recipe));
+    auto plan = CompileRecipeFile(recipe);
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     const std::string before = PrintWithoutScratch(*plan, print);
     const auto report_of_plan = [&] {
@@ -106,7 +120,7 @@ TEST(GoldenFiles, ScratchChangesNoPlan) {
       }
     }
     EXPECT_GT(changed, 10);
-    EXPECT_NE(PrintPlan(*plan, print), PrintPlan(*CompileText(recipe, ReadRepositoryFile(recipe)), print));
+    EXPECT_NE(PrintPlan(*plan, print), PrintPlan(*CompileRecipeFile(recipe), print));
     EXPECT_EQ(PrintWithoutScratch(*plan, print), before);
     EXPECT_EQ(report_of_plan(), report);
   }

@@ -281,7 +281,7 @@ TEST(InitSchemes, DoNotDependOnTheMesh) {
   const auto values_on = [&](std::vector<std::string> mesh) {
     mesh.emplace_back("init.scheme=core-fan-in");
     mesh.emplace_back("batch.micro=2");
-    const auto plan = CompileText(recipe, ReadRepositoryFile(recipe), mesh);
+    const auto plan = CompileRecipeFile(recipe, mesh);
     CHECK(plan.ok(), "{}", plan.error().message);
     std::vector<std::string> values;
     for (const Parameter& parameter : plan->parameters) {

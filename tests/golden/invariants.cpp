@@ -27,7 +27,7 @@ class Invariants : public testing::TestWithParam<GoldenCase> {
  protected:
   auto CompileCase(const AfterPass& after_pass = {}) -> Plan {
     const GoldenCase& golden = GetParam();
-    auto plan = CompileText(golden.recipe_path(), golden.text, golden.overrides, after_pass);
+    auto plan = CompileText(golden.recipe_path(), golden.recipe.text, golden.overrides, after_pass);
     EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message);
     return plan.ok() ? *std::move(plan) : Plan{};
   }
@@ -245,7 +245,7 @@ TEST_P(Invariants, OrderAndCommentsDoNotCount) {
   const Plan& plan = PlanOfCase();
   const size_t ways = WaysToTry(3);
   for (uint64_t seed = 1; seed <= ways; ++seed) {
-    const std::string text = ShuffledRecipe(golden.text, seed);
+    const std::string text = ShuffledRecipe(golden.recipe.text, seed);
     const auto shuffled = CompileText(golden.recipe_path(), text, golden.overrides);
     ASSERT_TRUE(shuffled.ok()) << shuffled.error().message << text;
     EXPECT_EQ(PlanHash(plan), PlanHash(*shuffled));
@@ -267,7 +267,7 @@ TEST_P(Invariants, PathsDoNotCount) {
   std::vector<std::string> paths{"../.././a folder/" + stem, stem, "/somewhere/else/" + stem};
   paths.resize(WaysToTry(paths.size()));
   for (const std::string& path : paths) {
-    const auto moved = CompileText(path, golden.text, golden.overrides);
+    const auto moved = CompileText(path, golden.recipe.text, golden.overrides);
     ASSERT_TRUE(moved.ok()) << moved.error().message;
     EXPECT_NE(PrintPlan(plan), PrintPlan(*moved));
     EXPECT_EQ(PlanHash(plan), PlanHash(*moved));
@@ -295,8 +295,8 @@ TEST_P(Invariants, EquivalentRecipesGiveOnePlan) {
   const auto other = std::find_if(cases.begin(), cases.end(),
                                   [&](const GoldenCase& known) { return known.recipe_path() == other_path; });
   ASSERT_NE(other, cases.end()) << golden.recipe_path() << ": there is no " << other_path;
-  const auto plan = CompileText(other_path, golden.text, golden.overrides);
-  const auto other_plan = CompileText(other_path, other->text, other->overrides);
+  const auto plan = CompileText(other_path, golden.recipe.text, golden.overrides);
+  const auto other_plan = CompileText(other_path, other->recipe.text, other->overrides);
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   ASSERT_TRUE(other_plan.ok()) << other_plan.error().message;
   const PrintOptions print{.origins = false, .paths = false};

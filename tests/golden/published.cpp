@@ -16,7 +16,7 @@ namespace {
 
 auto PlanOf(const std::string& recipe, const std::vector<std::string>& sets = {}) -> Plan {
   const std::string path = "recipes/published/" + recipe + ".toml";
-  auto plan = CompileText(path, ReadRepositoryFile(path), sets);
+  auto plan = CompileRecipeFile(path, sets);
   CHECK(plan.ok(), "{}", plan.error().message);
   return *std::move(plan);
 }

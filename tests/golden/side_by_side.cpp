@@ -22,7 +22,7 @@ using testing::Not;
 
 auto PlanWith(const Sets& sets) -> Plan {
   constexpr const char* Recipe = "tests/plan/hsdp.toml";
-  auto plan = CompileText(Recipe, ReadRepositoryFile(Recipe), sets);
+  auto plan = CompileRecipeFile(Recipe, sets);
   CHECK(plan.ok(), "{}", plan.error().message);
   return *std::move(plan);
 }

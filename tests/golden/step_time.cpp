@@ -21,7 +21,7 @@ using SetTexts = std::vector<std::string>;
 
 auto GpuPlan(const std::string& path, SetTexts sets = {}) -> Plan {
   sets.emplace_back("run.device=cuda");
-  auto plan = CompileText(path, ReadRepositoryFile(path), sets);
+  auto plan = CompileRecipeFile(path, sets);
   CHECK(plan.ok(), "{}: {}", path, plan.error().message);
   return *std::move(plan);
 }
@@ -151,7 +151,7 @@ TEST(StepTime, LatencyGrowsWithHosts) {
 }
 
 TEST(StepTime, CpuHasNone) {
-  auto plan = CompileText("recipes/quickstart.toml", ReadRepositoryFile("recipes/quickstart.toml"), {});
+  auto plan = CompileRecipeFile("recipes/quickstart.toml");
   ASSERT_TRUE(plan.ok());
   EXPECT_FALSE(StepTimeOf(*plan).has_value());
 }
@@ -160,7 +160,7 @@ TEST(StepTime, ComparedIfBothHaveIt) {
   const std::string recipe = "recipes/published/llama3_8b.toml";
   const Plan gpu = GpuPlan(recipe, {"model.layers=2"});
   const Plan other = GpuPlan(recipe, {"model.layers=2", "recompute.policy=full"});
-  const auto cpu = CompileText(recipe, ReadRepositoryFile(recipe), {"model.layers=2"});
+  const auto cpu = CompileRecipeFile(recipe, {"model.layers=2"});
   ASSERT_TRUE(cpu.ok());
   const auto times = [](const Plan& a, const Plan& b) {
     return std::ranges::count(Compare(Explain(a), Explain(b)).figures, FigureKind::Time, &FigureChange::kind);

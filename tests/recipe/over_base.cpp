@@ -43,14 +43,16 @@ class OverBase : public testing::Test {
 };
 
 TEST_F(OverBase, FillsSectionsAndKeys) {
-  EXPECT_EQ(Whole("# base: base.toml\n\n[model]\nlayers = 3\n# expect: x\nffn = 8\n\n# comment\n[mesh]\ndp = 2\n"),
-            "# base: base.toml\n\n[model]\nlayers = 3\n# expect: x\nffn = 8\n5> heads = 4\n\n# comment\n[mesh]\ndp = 2\n"
-            "7> [[init.rule]]\n8> match = \"*\"\n9> value = 1\n11> [data]\n12> tokens = [\"a.bin\"]\n13> seed = 3\n"
-            "15> [train]\n16> steps = 10\n");
+  EXPECT_EQ(
+      Whole("# base: base.toml\n\n[model]\nlayers = 3\n# expect: x\nffn = 8\n\n# comment\n[mesh]\ndp = 2\n"),
+      "# base: base.toml\n\n[model]\nlayers = 3\n# expect: x\nffn = 8\n5> heads = 4\n\n# comment\n[mesh]\ndp = 2\n"
+      "7> [[init.rule]]\n8> match = \"*\"\n9> value = 1\n11> [data]\n12> tokens = [\"a.bin\"]\n13> seed = 3\n"
+      "15> [train]\n16> steps = 10\n");
 }
 
 TEST_F(OverBase, ListReplacesList) {
-  const std::string data_and_train = "11> [data]\n12> tokens = [\"a.bin\"]\n13> seed = 3\n15> [train]\n16> steps = 10\n";
+  const std::string data_and_train =
+      "11> [data]\n12> tokens = [\"a.bin\"]\n13> seed = 3\n15> [train]\n16> steps = 10\n";
   const std::string model = "3> [model]\n4> layers = 2\n5> heads = 4\n";
   const std::string tables = "# base: base.toml\n[[init.rule]]\nmatch = \"a\"\n[[init.rule]]\nvalue = 2\n";
   EXPECT_EQ(Whole(tables), tables + model + data_and_train);
