@@ -71,12 +71,15 @@ static auto ReadCase(const std::string& folder, const std::string& stem, std::op
   const std::string text = ReadRepositoryFile(golden.recipe_path());
   golden.fault = "no `# run:` line";
   constexpr std::string_view same_plan_as = "# same-plan-as: ";
+  constexpr std::string_view like = "# like: ";
   for (const std::string& line : LinesOf(text)) {
     if (line.starts_with("# run: ")) {
       golden.fault = "";
       ParseRunLine(golden, line);
     } else if (line.starts_with(same_plan_as)) {
       golden.same_plan_as = line.substr(same_plan_as.size());
+    } else if (line.starts_with(like)) {
+      golden.like = line.substr(like.size());
     }
   }
   if (auto whole = PutOverBase((Root() / folder).string(), text)) {
@@ -168,40 +171,79 @@ static auto ReportOf(const GoldenCase& golden, const Plan& plan, std::string (*r
   return render(report);
 }
 
-auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, std::string>> {
+/// Returns the files of a case as if it were like no other.
+static auto WholeFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, GoldenFile>> {
   const auto print = [&](const Plan& plan) {
-    return PrintWithoutScratch(plan, {.section = golden.section, .recipe = false});
+    return PrintWithoutScratch(WithLinesOfFiles(golden.recipe, plan), {.section = golden.section, .recipe = false});
   };
-  std::map<std::string, std::string> files;
+  std::map<std::string, GoldenFile> files;
   std::string plan_text;
   // An empty plan before the first pass.
   std::string before = golden.pass ? print(Plan{}) : "";
-  auto compiled = CompileText(golden.recipe_path(), golden.recipe.text, golden.overrides,
-                              [&](PassKind pass, const Plan& compiled_now) {
-                                const Plan now = WithLinesOfFiles(golden.recipe, compiled_now);
-                                if (golden.pass && static_cast<int>(pass) + 1 == static_cast<int>(*golden.pass)) {
-                                  before = print(now);
-                                } else if (golden.pass == pass) {
-                                  files[golden.stem + ".diff"] =
-                                      UnifiedDiff(before, print(now), "before", fmt::format("after {}", ToText(pass)));
-                                } else if (golden.stop_after == pass) {
-                                  plan_text = print(now);
-                                }
-                              });
+  auto compiled =
+      CompileText(golden.recipe_path(), golden.recipe.text, golden.overrides, [&](PassKind pass, const Plan& now) {
+        if (golden.pass && static_cast<int>(pass) + 1 == static_cast<int>(*golden.pass)) {
+          before = print(now);
+        } else if (golden.pass == pass) {
+          files[golden.stem + ".diff"] = {
+              UnifiedDiff(before, print(now), "before", fmt::format("after {}", ToText(pass)))};
+        } else if (golden.stop_after == pass) {
+          plan_text = print(now);
+        }
+      });
   if (!compiled) {
     return compiled.error();
   }
-  const Plan plan = WithLinesOfFiles(golden.recipe, *std::move(compiled));
+  const Plan plan = WithLinesOfFiles(golden.recipe, *compiled);
   for (const std::string& what : golden.emit) {
     if (what == "plan") {
-      files[golden.stem + ".plan"] = golden.stop_after ? plan_text : print(plan);
+      files[golden.stem + ".plan"] = {golden.stop_after ? plan_text : print(*compiled)};
     } else if (what == "explain") {
-      files[golden.stem + ".explain"] = ReportOf(golden, plan, RenderReportText);
+      files[golden.stem + ".explain"] = {ReportOf(golden, plan, RenderReportText)};
     } else if (what == "init") {
-      files[golden.stem + ".init"] = RenderInitText(plan);
+      files[golden.stem + ".init"] = {RenderInitText(plan)};
     } else {
-      files[golden.stem + ".explain.json"] = ReportOf(golden, plan, RenderReportJson);
+      files[golden.stem + ".explain.json"] = {ReportOf(golden, plan, RenderReportJson)};
     }
+  }
+  return files;
+}
+
+/// Puts the difference from the plan of the case that this one is like in the place of the plan. Errors: there is no
+/// such case, or its plan is another part of a plan.
+static auto PutDifference(const GoldenCase& golden, std::map<std::string, GoldenFile>& files) -> Status {
+  const auto refuse = [&](const std::string& reason) {
+    return Error{ExitCode::Usage, fmt::format("{}: `# like: {}`: {}", golden.recipe_path(), golden.like, reason)};
+  };
+  const std::filesystem::path path = std::filesystem::path(golden.folder) / golden.like;
+  if (!std::filesystem::exists(Root() / path)) {
+    return refuse("there is no such case in the folder");
+  }
+  const GoldenCase other = ReadCase(golden.folder, path.stem().string(), golden.pass);
+  const std::string name = golden.stem + ".plan";
+  const std::string other_name = other.stem + ".plan";
+  auto other_files = WholeFilesOf(other);
+  RETURN_IF_ERROR(other_files);
+  if (!files.contains(name) || !other_files->contains(other_name)) {
+    return refuse(files.contains(name) ? "it records no plan" : "this case records no plan");
+  }
+  if (other.section != golden.section || other.stop_after != golden.stop_after) {
+    return refuse("its plan is of another section, or after another pass");
+  }
+  const std::string before = std::move(other_files->at(other_name).text);
+  const std::string after = std::move(files.extract(name).mapped().text);
+  if (before == after) {
+    return refuse("the plans are equal");
+  }
+  constexpr size_t context = 1;
+  files[name + ".diff"] = {UnifiedDiff(before, after, other_name, name, context), before, after};
+  return Success{};
+}
+
+auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, GoldenFile>> {
+  auto files = WholeFilesOf(golden);
+  if (files && !golden.like.empty()) {
+    RETURN_IF_ERROR(PutDifference(golden, *files));
   }
   return files;
 }

@@ -3,10 +3,13 @@
 //   # run: plan --emit=plan,explain --section=step --stop-after=schedule --set mesh.dp=3     in PlanCaseFolders
 //   # run: pass --section=step                                                             in tests/passes/PASS
 //   # same-plan-as: other.toml
+//   # like: other.toml
 //
 // `plan` records NAME.plan (one section, or all; after one pass, or after the last), NAME.explain and NAME.explain.json
 // (of the finished plan, whatever --stop-after says); without --emit nothing. `pass` records NAME.diff: what the pass
 // of the folder's name changes in the plan.
+// With `like`, a case of tests/plan records NAME.plan.diff in place of NAME.plan: the difference from the plan of the
+// other case, which prints the same section after the same pass.
 // A recipe may be put over a base (tests/support/over_base.h). An op that the base made has the line of the base.
 // Plans stand here without the scratch of kernels (without_scratch.h), reports without the hash of the plan.
 #pragma once
@@ -47,6 +50,7 @@ struct GoldenCase {
   /// Set for cases of tests/passes.
   std::optional<PassKind> pass;
   std::string same_plan_as;
+  std::string like;
 
   auto recipe_path() const -> std::string { return folder + "/" + stem + ".toml"; }
 };
@@ -72,7 +76,14 @@ auto CompileText(const std::string& path, const std::string& text, const std::ve
 /// Compiles a recipe of the repository.
 auto CompileRecipeFile(const std::string& path, const std::vector<std::string>& overrides = {}) -> ErrorOr<Plan>;
 
-/// Returns what a case records: text by file name, relative to its folder.
-auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, std::string>>;
+struct GoldenFile {
+  std::string text;
+  /// If the file is a difference between plans: the plans.
+  std::string before = {};
+  std::string after = {};
+};
+
+/// Returns what a case records, by file name relative to its folder.
+auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, GoldenFile>>;
 
 }  // namespace shardc

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "compiler/explain/explain.h"
@@ -11,6 +12,7 @@
 #include "tests/golden/without_scratch.h"
 #include "tests/support/recorded.h"
 #include "tests/support/text_lines.h"
+#include "tests/support/unified_diff.h"
 
 namespace shardc {
 namespace {
@@ -26,10 +28,20 @@ TEST_P(Golden, IsAsRecorded) {
   ASSERT_EQ(golden.fault, "") << golden.recipe_path();
   const auto files = GoldenFilesOf(golden);
   ASSERT_TRUE(files.ok()) << files.error().message;
-  for (const auto& [file, text] : *files) {
-    const std::string path = golden.folder + "/" + file;
-    EXPECT_LE(LinesOf(text).size(), MaxGoldenLines) << path << " is too long to read; record a section of the plan";
-    ExpectRecorded(path, text, update);
+  for (const auto& [name, file] : *files) {
+    const std::string path = golden.folder + "/" + name;
+    EXPECT_LE(LinesOf(file.text).size(), MaxGoldenLines)
+        << path << " is too long to read; record a section of the plan";
+    ExpectRecorded(path, file.text, update, [&](const std::string& recorded) {
+      // Of a difference: the plan that was recorded beside the plan of this build, while that fits the other case's.
+      const auto plan = file.after.empty() ? std::nullopt : Patched(file.before, recorded);
+      return plan && *plan != file.after ? UnifiedDiff(*plan, file.after, path, "what this build makes")
+                                         : UnifiedDiff(recorded, file.text, path, "what this build makes");
+    });
+    if (!file.after.empty()) {
+      EXPECT_LT(LinesOf(file.text).size(), LinesOf(file.after).size())
+          << path << " is no shorter than the plan; take the line `# like` out of the recipe";
+    }
   }
 }
 
@@ -43,8 +55,10 @@ TEST(GoldenFiles, AreAllUsed) {
     known.insert(golden.recipe_path());
     folders.insert(golden.folder);
     for (const std::string& what : golden.emit) {
-      constexpr std::string_view json = "explain-json";
-      known.insert(fmt::format("{}/{}.{}", golden.folder, golden.stem, what == json ? "explain.json" : what));
+      const std::string extension = what == "explain-json"                   ? "explain.json"
+                                    : what == "plan" && !golden.like.empty() ? "plan.diff"
+                                                                             : what;
+      known.insert(fmt::format("{}/{}.{}", golden.folder, golden.stem, extension));
     }
     if (golden.pass) {
       known.insert(fmt::format("{}/{}.diff", golden.folder, golden.stem));
@@ -63,6 +77,24 @@ TEST(GoldenFiles, AreAllUsed) {
         EXPECT_TRUE(known.contains(path)) << path << " belongs to no case: delete it";
       }
     }
+  }
+}
+
+TEST(GoldenFiles, LikeNamesComparablePlan) {
+  const std::vector<GoldenCase> cases = GoldenCases();
+  GoldenCase golden = *std::ranges::find(cases, "plan_reshard_never", &GoldenCase::name);
+  const std::map<std::string, std::string> reasons{
+      {"reshard_nevr.toml", "there is no such case in the folder"},
+      {"whole_plan.toml", "its plan is of another section, or after another pass"},
+      {"prefetch.toml", "it records no plan"},
+      {"reshard_never_by_override.toml", "it records no plan"},
+      {"reshard_never.toml", "the plans are equal"},
+  };
+  for (const auto& [like, reason] : reasons) {
+    golden.like = like;
+    const auto files = GoldenFilesOf(golden);
+    ASSERT_FALSE(files.ok()) << like;
+    EXPECT_EQ(files.error().message, fmt::format("tests/plan/reshard_never.toml: `# like: {}`: {}", like, reason));
   }
 }
 

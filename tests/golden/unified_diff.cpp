@@ -33,6 +33,24 @@ TEST(UnifiedDiff, IsWhatDiffPrints) {
     EXPECT_EQ(UnifiedDiff(c.before, c.after, "old", "new"), fmt::format("--- old\n+++ new\n{}", c.hunks));
   }
   EXPECT_EQ(UnifiedDiff("a\n", "a\n", "old", "new"), "");
+  EXPECT_EQ(UnifiedDiff("1\n2\n3\n4\n5\n6\n7\n", "1\n2\nx\n4\n5\n6\ny\n", "old", "new", 1),
+            "--- old\n+++ new\n@@ -2,3 +2,3 @@\n 2\n-3\n+x\n 4\n@@ -6,2 +6,2 @@\n 6\n-7\n+y\n");
+}
+
+TEST(UnifiedDiff, PatchGivesSecondText) {
+  for (const DiffCase& c : Cases) {
+    if (c.before.empty() || c.before.ends_with('\n')) {
+      for (const size_t context : {size_t{0}, size_t{1}, size_t{3}}) {
+        const std::string diff = UnifiedDiff(c.before, c.after, "old", "new", context);
+        EXPECT_EQ(Patched(c.before, diff).value_or("does not fit"), c.after) << diff;
+      }
+    }
+  }
+  EXPECT_EQ(Patched("a\n", ""), "a\n");
+  const std::string diff = UnifiedDiff("a\nb\nc\n", "a\nx\nc\n", "old", "new", 1);
+  EXPECT_EQ(Patched("a\ny\nc\n", diff), std::nullopt);
+  EXPECT_EQ(Patched("a\nb\n", diff), std::nullopt);
+  EXPECT_EQ(Patched("", diff), std::nullopt);
 }
 
 }  // namespace

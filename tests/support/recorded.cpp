@@ -11,7 +11,8 @@
 
 namespace shardc {
 
-auto ExpectRecorded(const std::string& path, const std::string& text, std::string_view accept) -> void {
+auto ExpectRecorded(const std::string& path, const std::string& text, std::string_view accept,
+                    const ShowDifference& show) -> void {
   const std::string place = std::string(SHARDC_SOURCE_DIR) + "/" + path;
   const bool is_there = std::filesystem::exists(place);
   const std::string recorded = is_there ? ReadText(place) : "";
@@ -24,8 +25,11 @@ auto ExpectRecorded(const std::string& path, const std::string& text, std::strin
     std::cout << "wrote " << path << '\n';
     return;
   }
-  ADD_FAILURE() << (is_there ? UnifiedDiff(recorded, text, path, "what this build makes") : path + " is missing\n")
-                << "to accept: " << accept;
+  std::string difference = path + " is missing\n";
+  if (is_there) {
+    difference = show ? show(recorded) : UnifiedDiff(recorded, text, path, "what this build makes");
+  }
+  ADD_FAILURE() << difference << "to accept: " << accept;
 }
 
 }  // namespace shardc

@@ -14,7 +14,6 @@ namespace shardc {
 namespace {
 
 constexpr size_t MaxTable = size_t{16} << 20;
-constexpr size_t Context = 3;
 
 /// One line of the result: ' ', '-' or '+', with how many lines of each text come before it.
 struct Edit {
@@ -85,7 +84,7 @@ auto Range(size_t lines_before, size_t count) -> std::string {
 }  // namespace
 
 auto UnifiedDiff(std::string_view before, std::string_view after, std::string_view before_name,
-                 std::string_view after_name) -> std::string {
+                 std::string_view after_name, size_t context) -> std::string {
   if (before == after) {
     return "";
   }
@@ -102,13 +101,13 @@ auto UnifiedDiff(std::string_view before, std::string_view after, std::string_vi
       continue;
     }
     // A hunk ends where more than twice the context is unchanged.
-    const size_t begin = i - std::min(i, Context);
+    const size_t begin = i - std::min(i, context);
     size_t end = i;
-    for (size_t j = i; j < edits.size() && j <= end + 2 * Context; ++j) {
+    for (size_t j = i; j < edits.size() && j <= end + 2 * context; ++j) {
       end = edits[j].sign == ' ' ? end : j + 1;
     }
     i = end;
-    end = std::min(end + Context, edits.size());
+    end = std::min(end + context, edits.size());
     size_t num_before = 0;
     size_t num_after = 0;
     std::string hunk;
@@ -121,6 +120,40 @@ auto UnifiedDiff(std::string_view before, std::string_view after, std::string_vi
                        Range(edits[begin].after, num_after), hunk);
   }
   return out;
+}
+
+auto Patched(std::string_view before, std::string_view diff) -> std::optional<std::string> {
+  const Lines lines = LinesOf(before);
+  std::string text;
+  size_t next = 0;
+  const auto keep_to = [&](size_t end) {
+    for (; next < end; ++next) {
+      text += lines[next] + "\n";
+    }
+  };
+  for (const std::string& line : LinesOf(diff)) {
+    if (line.starts_with("@@ -")) {
+      const size_t first = std::stoul(line.substr(4));
+      // An empty range is named by the line before it.
+      const bool is_empty = line.substr(4, line.find(' ', 4) - 4).ends_with(",0");
+      const size_t begin = first - (is_empty ? 0 : 1);
+      if (begin < next || begin > lines.size()) {
+        return std::nullopt;
+      }
+      keep_to(begin);
+    } else if (line.starts_with("+++ ") || line.starts_with("--- ")) {
+      continue;
+    } else if (line.starts_with("+")) {
+      text += line.substr(1) + "\n";
+    } else if (next == lines.size() || lines[next] != line.substr(1)) {
+      return std::nullopt;
+    } else {
+      text += line.starts_with(" ") ? lines[next] + "\n" : "";
+      ++next;
+    }
+  }
+  keep_to(lines.size());
+  return text;
 }
 
 }  // namespace shardc
