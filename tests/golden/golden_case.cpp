@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "compiler/check/check_recipe.h"
@@ -13,6 +14,8 @@
 #include "tests/support/unified_diff.h"
 
 namespace shardc {
+
+constexpr std::string_view JsonLine = "# json: ";
 
 static auto Root() -> std::filesystem::path { return SHARDC_SOURCE_DIR; }
 
@@ -80,6 +83,8 @@ static auto ReadCase(const std::string& folder, const std::string& stem, std::op
       golden.same_plan_as = line.substr(same_plan_as.size());
     } else if (line.starts_with(like)) {
       golden.like = line.substr(like.size());
+    } else if (line.starts_with("# json") && !line.starts_with(JsonLine)) {
+      golden.fault = fmt::format("`{}` does not begin as `{}`", line, JsonLine);
     }
   }
   if (auto whole = PutOverBase((Root() / folder).string(), text)) {
@@ -171,6 +176,24 @@ static auto ReportOf(const GoldenCase& golden, const Plan& plan, std::string (*r
   return render(report);
 }
 
+/// Returns the text of a recipe with the values that its `json` lines have in the report. Errors: the report lacks one.
+static auto WithValuesOf(const std::string& json_report, const std::string& recipe) -> ErrorOr<std::string> {
+  const auto report = nlohmann::ordered_json::parse(json_report);
+  std::string text;
+  for (std::string& line : LinesOf(recipe)) {
+    if (line.starts_with(JsonLine)) {
+      const std::string path = line.substr(JsonLine.size(), line.find(" = ") - JsonLine.size());
+      const bool is_path = path.starts_with('/');
+      if (!is_path || !report.contains(nlohmann::ordered_json::json_pointer(path))) {
+        return Error{ExitCode::Usage, fmt::format("`{}`: the report has no {}", line, path)};
+      }
+      line = fmt::format("{}{} = {}", JsonLine, path, report[nlohmann::ordered_json::json_pointer(path)].dump());
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
 /// Returns the files of a case as if it were like no other.
 static auto WholeFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, GoldenFile>> {
   const auto print = [&](const Plan& plan) {
@@ -205,6 +228,11 @@ static auto WholeFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::stri
     } else {
       files[golden.stem + ".explain.json"] = {ReportOf(golden, plan, RenderReportJson)};
     }
+  }
+  if (const std::string recipe = ReadRepositoryFile(golden.recipe_path()); recipe.find(JsonLine) != std::string::npos) {
+    auto text = WithValuesOf(ReportOf(golden, plan, RenderReportJson), recipe);
+    RETURN_IF_ERROR(text);
+    files[golden.stem + ".toml"] = {*std::move(text)};
   }
   return files;
 }

@@ -4,14 +4,17 @@
 //   # run: pass --section=step                                                             in tests/passes/PASS
 //   # same-plan-as: other.toml
 //   # like: other.toml
+//   # json: /memory/peak_bytes = 6880
 //
 // `plan` records NAME.plan (one section, or all; after one pass, or after the last), NAME.explain and NAME.explain.json
 // (of the finished plan, whatever --stop-after says); without --emit nothing. `pass` records NAME.diff: what the pass
 // of the folder's name changes in the plan.
 // With `like`, a case of tests/plan records NAME.plan.diff in place of NAME.plan: the difference from the plan of the
 // other case, which prints the same section after the same pass.
-// A recipe may be put over a base (tests/support/over_base.h). An op that the base made has the line of the base.
-// Plans stand here without the scratch of kernels (without_scratch.h), reports without the hash of the plan.
+// A line `json` holds one value of the report as JSON, by its JSON pointer: NAME.toml itself is among the files that
+// the case records. A recipe may be put over a base (tests/support/over_base.h). An op that the base made has the line
+// of the base. Plans stand here without the scratch of kernels (without_scratch.h), reports without the hash of the
+// plan.
 #pragma once
 
 #include <array>
