@@ -8,9 +8,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/plan/text.h"
+#include "tests/support/compile_recipe.h"
 
 namespace shardc {
 namespace {
@@ -26,15 +26,7 @@ auto RecipeText(const std::string& name) -> std::string {
 }
 
 auto PlanOf(const std::string& text, const Sets& sets = {}) -> Plan {
-  SourceSet sources;
-  Diagnostics diags(&sources);
-  const auto recipe = ReadRecipe("bench.toml", text, sets, sources, diags);
-  CHECK(recipe.ok(), "{}", RenderText(diags, {}));
-  CheckRecipe(*recipe, diags);
-  CHECK(!diags.has_errors(), "{}", RenderText(diags, {}));
-  auto plan = Compile(*recipe, {}, diags);
-  CHECK(plan.ok(), "{}", plan.error().message);
-  return *std::move(plan);
+  return CompileRecipe("bench.toml", text, sets).plan;
 }
 
 constexpr const char* Quickstart = "quickstart";

@@ -67,7 +67,7 @@ TEST(Lease, IsMadeCheckedAndGivenBack) {
 TEST(Lease, TheCountGoesUpInPlace) {
   const TemporaryFolder folder;
   const auto lease = Lease::Acquire(folder.path(), "run", Quick());
-  ASSERT_TRUE(lease.ok());
+  ASSERT_TRUE(lease.ok()) << lease.error().message;
   const std::string first = ReadText(folder / "lease.json");
   int64_t beat = 0;
   while (beat < 3) {
@@ -249,7 +249,7 @@ TEST(Lease, AStoppedOwnerThatWakesUpInTimeKeepsIt) {
 TEST(Lease, OneThatIsRemovedIsNoticed) {
   const TemporaryFolder folder;
   const auto lease = Lease::Acquire(folder.path(), "run", Quick());
-  ASSERT_TRUE(lease.ok());
+  ASSERT_TRUE(lease.ok()) << lease.error().message;
   std::filesystem::rename(folder / "lease.json", folder / "aside");
   std::thread back([&] {
     std::this_thread::sleep_for(Milliseconds(80));
@@ -275,7 +275,7 @@ TEST(Lease, OneThatDoesNotBeatYetIsHeldAndGivenBack) {
   options.beats_at_once = false;
   {
     const auto lease = Lease::Acquire(folder.path(), "run", options);
-    ASSERT_TRUE(lease.ok());
+    ASSERT_TRUE(lease.ok()) << lease.error().message;
     const std::string first = ReadText(folder / "lease.json");
     std::this_thread::sleep_for(Milliseconds(50));
     EXPECT_EQ(ReadText(folder / "lease.json"), first);
@@ -288,7 +288,7 @@ TEST(Lease, OneThatDoesNotBeatYetIsHeldAndGivenBack) {
   EXPECT_THAT(NamesIn(folder.path()), IsEmpty());
   {
     const auto lease = Lease::Acquire(folder.path(), "run", options);
-    ASSERT_TRUE(lease.ok());
+    ASSERT_TRUE(lease.ok()) << lease.error().message;
   }
   EXPECT_THAT(NamesIn(folder.path()), IsEmpty()) << "it never beat";
 }
@@ -296,7 +296,7 @@ TEST(Lease, OneThatDoesNotBeatYetIsHeldAndGivenBack) {
 TEST(Lease, AForkedCopyGivesNothingBack) {
   const TemporaryFolder folder;
   auto lease = Lease::Acquire(folder.path(), "run", Quick());
-  ASSERT_TRUE(lease.ok());
+  ASSERT_TRUE(lease.ok()) << lease.error().message;
   Child child([&] {
     lease->reset();
     return 0;

@@ -183,7 +183,7 @@ TEST(Lease, AFailedCallKeepsNobodyOut) {
         EXPECT_TRUE((*next)->Check().ok());
       }
       if (!was_hit) {
-        EXPECT_TRUE(lease.ok());
+        EXPECT_TRUE(lease.ok()) << lease.error().message;
         EXPECT_GE(n, is_takeover ? 15 : 5);
         break;
       }

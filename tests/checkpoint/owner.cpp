@@ -66,7 +66,7 @@ TEST(Owner, NamesUnderWayAreItsOwn) {
   const TemporaryFolder folder;
   const Plan plan = SmallPlan(2, folder.path());
   const auto lease = Lease::Acquire(folder.path(), "small", ShortTimes());
-  ASSERT_TRUE(lease.ok());
+  ASSERT_TRUE(lease.ok()) << lease.error().message;
   OnRanks(plan, [&](RankControl& control) {
     CheckpointWriter writer({.plan = &plan, .control = &control, .plan_hash = SmallPlanHash});
     writer.UseLease(control.rank() == 0 ? lease->get() : nullptr);
@@ -150,7 +150,7 @@ TEST(Owner, WithoutItsLeaseItDoesNotSave) {
   const TemporaryFolder folder;
   const Plan plan = SmallPlan(2, folder.path());
   const auto lease = Lease::Acquire(folder.path(), "small", ShortTimes());
-  ASSERT_TRUE(lease.ok());
+  ASSERT_TRUE(lease.ok()) << lease.error().message;
   ASSERT_TRUE(SaveOwned(plan, 1, lease->get()).ok());
   std::filesystem::remove(folder / "lease.json");
   const Status gone = SaveOwned(plan, 2, lease->get());

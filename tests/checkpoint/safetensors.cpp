@@ -207,7 +207,7 @@ TEST(Safetensors, WrittenHeadersReadBack) {
     tensors.push_back({.name = fmt::format("tensor.{}", i), .dtype = "F32", .shape = {i % 3}});
   }
   auto text = SafetensorsHeaderText(tensors, {{"quote", "a\"b\n"}});
-  ASSERT_TRUE(text.ok());
+  ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_EQ(text->size() % 8, 0U);
   const auto header = ReadHeader(*text + std::string(static_cast<size_t>(tensors.back().data.end), 'x'));
   ASSERT_TRUE(header.ok()) << header.error().message;

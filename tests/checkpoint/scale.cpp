@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/check/check_recipe.h"
-#include "compiler/passes/pipeline.h"
 #include "tests/checkpoint/world.h"
+#include "tests/support/compile_recipe.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -17,15 +16,7 @@ namespace {
 constexpr int64_t RanksOf405B = 16'384;
 
 auto PlanOf405B(const std::vector<std::string>& sets) -> Plan {
-  SourceSet sources;
-  Diagnostics diags(&sources);
-  const auto recipe =
-      ReadRecipe("405b.toml", ReadText(SHARDC_SOURCE_DIR "/recipes/published/llama3_405b.toml"), sets, sources, diags);
-  CHECK(recipe.ok(), "{}", RenderText(diags, {}));
-  CheckRecipe(*recipe, diags);
-  auto plan = Compile(*recipe, {}, diags);
-  CHECK(plan.ok(), "{}", plan.error().message);
-  return *std::move(plan);
+  return CompileRecipe("405b.toml", ReadText(SHARDC_SOURCE_DIR "/recipes/published/llama3_405b.toml"), sets).plan;
 }
 
 /// Rank 0 of as many ranks as the mesh has, all of which say what rank 0 says.

@@ -8,6 +8,7 @@
 
 #include "compiler/plan/text.h"
 #include "tests/cli/program.h"
+#include "tests/support/edited.h"
 
 namespace shardc {
 namespace {
@@ -110,9 +111,7 @@ TEST(Cli, OutputThatIsADeviceOrALinkStaysOne) {
 
 TEST(Cli, ErrorsGoToStderrWithPlaceAndCaret) {
   const TemporaryFolder folder;
-  std::string text = SoundRecipe();
-  text.replace(text.find("hidden"), 6, "hiden");
-  const std::string path = WriteIn(folder, "misspelt.toml", text);
+  const std::string path = WriteIn(folder, "misspelt.toml", Edited(SoundRecipe(), {{"hidden", "hiden"}}));
   const Finished finished = RunShardc({"check", path});
   EXPECT_EQ(finished.exit_code, 3);
   EXPECT_THAT(finished.err, StartsWith(path + ":4:1: error: `hiden` is not known in [model] [unknown-key]\n"
@@ -200,7 +199,7 @@ TEST(Cli, WhatIsJsonReadsWhateverPathsAreCalled) {
     const Finished finished = RunShardc(command);
     ASSERT_NE(finished.out, "") << command[0] << finished.err;
     if (command[0] != "check") {
-      EXPECT_TRUE(nlohmann::json::accept(finished.out)) << command[0] << command.size() << finished.out;
+      EXPECT_TRUE(nlohmann::json::accept(finished.out)) << testing::PrintToString(command) << finished.out;
       continue;
     }
     for (size_t begin = 0; begin < finished.out.size();) {

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tests/cli/program.h"
+#include "tests/support/edited.h"
 #include "tests/support/process.h"
 
 namespace shardc {
@@ -18,6 +19,9 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+
+/// The files of SoundRecipe.
+constexpr const char* TokensLine = "tokens = [\"tokens.bin\"]\n";
 
 /// What llm.c writes for Llama 3: another header, and ids of 4 bytes.
 auto Llama3Text(int32_t count) -> std::string {
@@ -165,9 +169,7 @@ TEST_F(DataFiles, AFolderIsNoFileAndEachFaultIsTold) {
 }
 
 TEST_F(DataFiles, AWrongWordOfSyntheticIsTheOnlyError) {
-  std::string text = SoundRecipe();
-  text.replace(text.find("tokens = [\"tokens.bin\"]\n"), 24, "synthetic = \"Zipf\"\n");
-  WriteText(recipe_, text);
+  WriteText(recipe_, Edited(SoundRecipe(), {{TokensLine, "synthetic = \"Zipf\"\n"}}));
   const Finished checked = Check();
   EXPECT_EQ(checked.exit_code, 3);
   EXPECT_THAT(checked.err, AllOf(HasSubstr("sound.toml:15:13: error: "), HasSubstr("\"zipf\""),
@@ -177,11 +179,9 @@ TEST_F(DataFiles, AWrongWordOfSyntheticIsTheOnlyError) {
 TEST_F(DataFiles, SourcesAndTargetsAreJudgedAtTheirOwnLines) {
   WriteText(folder_ / "short.bin", BinText(5));
   WriteText(folder_ / "long.bin", BinText(50));
-  std::string text = SoundRecipe();
-  text.replace(text.find("tokens = [\"tokens.bin\"]\n"), 24,
-               "[[data.source]]\ntokens = [\"long.bin\"]\nweight = 1\n[[data.source]]\ntokens = [\"short.bin\"]\n"
-               "weight = 1\n");
-  WriteText(recipe_, text);
+  const std::string sources =
+      "[[data.source]]\ntokens = [\"long.bin\"]\nweight = 1\n[[data.source]]\ntokens = [\"short.bin\"]\nweight = 1\n";
+  WriteText(recipe_, Edited(SoundRecipe(), {{TokensLine, sources}}));
   EXPECT_THAT(Check().err, AllOf(HasSubstr("sound.toml:19:10: error: source source1: 5 tokens in 1 file"),
                                  Not(HasSubstr("source0"))));
   WriteText(recipe_, SoundRecipe());
@@ -319,12 +319,9 @@ TEST_F(DataFiles, ExplainShowsTokensSamplesAndEpochs) {
 
 TEST_F(DataFiles, ExplainShowsThemOfEachSourceThatIsHere) {
   WriteText(folder_ / "here.bin", BinText(17));
-  std::string text = SoundRecipe();
-  text.replace(text.find("tokens = [\"tokens.bin\"]\n"), 24,
-               "[[data.source]]\ntokens = [\"here.bin\"]\nweight = 3\n[[data.source]]\ntokens = [\"absent.bin\"]\n"
-               "weight = 1\n");
-  text.replace(text.find("micro = 1"), 9, "micro = 4");
-  WriteText(recipe_, text);
+  const std::string sources =
+      "[[data.source]]\ntokens = [\"here.bin\"]\nweight = 3\n[[data.source]]\ntokens = [\"absent.bin\"]\nweight = 1\n";
+  WriteText(recipe_, Edited(SoundRecipe(), {{TokensLine, sources}, {"micro = 1", "micro = 4"}}));
   const std::string out = Ask({"plan", recipe_, "--explain"}).out;
   EXPECT_THAT(out, HasSubstr("  source   weight  samples  of all    tokens  samples per epoch  epochs\n"));
   EXPECT_THAT(out, HasSubstr("  source0  3            30  75.000 %      17                  2   15.00\n"));
@@ -335,9 +332,7 @@ TEST_F(DataFiles, ExplainShowsThemOfEachSourceThatIsHere) {
 }
 
 TEST_F(DataFiles, TokensThatAreMadeNeedNoFiles) {
-  std::string text = SoundRecipe();
-  text.replace(text.find("tokens = [\"tokens.bin\"]\n"), 24, "synthetic = \"zipf\"\n");
-  WriteText(recipe_, text);
+  WriteText(recipe_, Edited(SoundRecipe(), {{TokensLine, "synthetic = \"zipf\"\n"}}));
   EXPECT_EQ(Check({"--strict", "--data"}).exit_code, 0);
   EXPECT_THAT(Ask({"plan", recipe_, "--explain"}).out,
               HasSubstr("data: made (zipf), 1 sample per step, in 10 steps; no files, no epochs\n"));

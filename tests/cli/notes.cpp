@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tests/cli/program.h"
+#include "tests/support/edited.h"
 
 namespace shardc {
 namespace {
@@ -37,10 +38,8 @@ auto SourcesOf(const std::string& a, const std::string& b) -> std::string {
 class Notes : public testing::Test {
  protected:
   Notes() {
-    std::string text = SoundRecipe();
-    const std::string_view tokens = "tokens = [\"tokens.bin\"]\n";
-    text.replace(text.find(tokens), tokens.size(), "format = \"u8\"\n");
-    recipe_ = WriteIn(folder_, "sound.toml", text);
+    recipe_ =
+        WriteIn(folder_, "sound.toml", Edited(SoundRecipe(), {{"tokens = [\"tokens.bin\"]\n", "format = \"u8\"\n"}}));
     WriteIn(folder_, "tokens.u8", Ids(4096, 1));
     WriteIn(folder_, "other.u8", Ids(6000, 1));
     WriteIn(folder_, "few.u8", Ids(25, 1));

@@ -92,8 +92,9 @@ TEST(StrangeNames, OfArgumentsAndPathsAreSpelledOut) {
   }
   for (const std::vector<std::string>& command : commands) {
     const Finished finished = RunProgram(command[0], {command.begin() + 1, command.end()});
+    SCOPED_TRACE(testing::PrintToString(command));
     EXPECT_NE(finished.exit_code, 0);
-    EXPECT_THAT(finished.err, HasSubstr(Shown)) << command.size();
+    EXPECT_THAT(finished.err, HasSubstr(Shown));
     EXPECT_THAT(ControlsOf(finished.err + finished.out), IsEmpty()) << finished.err;
   }
 }

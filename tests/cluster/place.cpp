@@ -147,7 +147,7 @@ TEST(LaunchPlace, TasksPerHostOfSlurm) {
 /// The end of the job concerns a program that no launcher started, too.
 TEST(LaunchPlace, EndOfTheJob) {
   const ErrorOr<std::optional<int64_t>> end = FindEndTime(LookUpIn({{"SLURM_JOB_END_TIME", "1795456800"}}));
-  ASSERT_TRUE(end.ok());
+  ASSERT_TRUE(end.ok()) << end.error().message;
   EXPECT_EQ(*end, 1795456800);
   EXPECT_EQ(*FindEndTime(LookUpIn({})), std::nullopt);
   EXPECT_FALSE(FindEndTime(LookUpIn({{"SLURM_JOB_END_TIME", "noon"}})).ok());

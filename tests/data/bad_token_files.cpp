@@ -145,7 +145,7 @@ TEST_F(TokenReaderTest, ReplacedFileDoesNotDisturbARun) {
 TEST_F(TokenReaderTest, FingerprintTellsContentsAndSizesNotNames) {
   const auto print_of = [&](const std::vector<std::string>& contents) {
     auto reader = TokenReader::Open(Source(contents));
-    EXPECT_TRUE(reader.ok());
+    EXPECT_TRUE(reader.ok()) << reader.error().message;
     return (*reader)->Fingerprint();
   };
   std::string large(1 << 20, 'a');

@@ -83,7 +83,7 @@ TEST_F(Megatron, NegativeAndLargeIdsAreNamed) {
   ASSERT_TRUE(reader.ok()) << reader.error().message;
   std::vector<int32_t> ids(3);
   Status read = (*reader)->ReadSample(Split::Train, 0, ids.data(), ids.data(), 1);
-  EXPECT_TRUE(read.ok());
+  EXPECT_TRUE(read.ok()) << read.error().message;
   const auto scanned = ScanIds(ListFiles(Source({"a.bin"}), {}), TokenFormat::Megatron, {});
   ASSERT_FALSE(scanned.ok());
   EXPECT_THAT(scanned.error().message,

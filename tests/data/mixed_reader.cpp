@@ -101,7 +101,7 @@ TEST_F(MixedReaderTest, SaysWhatItIsAndWhatTheRunTakes) {
   EXPECT_EQ(reader->Fingerprint(), "low: " + fingerprints[0] + "; high: " + fingerprints[1]);
   Read(*reader, Split::Train, 17);
   const auto uses = reader->CountRun();
-  ASSERT_TRUE(uses.ok());
+  ASSERT_TRUE(uses.ok()) << uses.error().message;
   ASSERT_EQ(uses->size(), 2U);
   EXPECT_EQ((*uses)[0].samples, 20);
   EXPECT_EQ((*uses)[0].epoch_samples, 10);

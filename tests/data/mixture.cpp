@@ -68,7 +68,7 @@ TEST(Mixture, EachSampleOfEachSourceOnce) {
       ASSERT_TRUE(quotas->Next().ok());
     }
     const auto run = CountRunSamples(mixture.data, mixture.samples_per_step, mixture.steps);
-    ASSERT_TRUE(run.ok());
+    ASSERT_TRUE(run.ok()) << run.error().message;
     EXPECT_TRUE(run->is_exact);
     EXPECT_EQ(run->samples, quotas->taken());
   }
@@ -76,13 +76,13 @@ TEST(Mixture, EachSampleOfEachSourceOnce) {
 
 TEST(Mixture, LongRunsAreEstimated) {
   const auto run = CountRunSamples(MixtureOf({"0.9 - 0.4 * step / steps", "0.3"}), 10, int64_t{1} << 40);
-  ASSERT_TRUE(run.ok());
+  ASSERT_TRUE(run.ok()) << run.error().message;
   EXPECT_FALSE(run->is_exact);
   // The mean of w / (w + 0.3) for w from 0.9 to 0.5 is 1 - 0.75 ln(1.5).
   EXPECT_NEAR(static_cast<double>(run->samples[0]) / 10 / 0x1p40, 1 - 0.75 * std::log(1.5), 1e-6);
   EXPECT_NEAR(static_cast<double>(run->samples[0] + run->samples[1]), 10 * 0x1p40, 10);
   const auto even = CountRunSamples(MixtureOf({"1", "3"}), 8, int64_t{1} << 40);
-  ASSERT_TRUE(even.ok());
+  ASSERT_TRUE(even.ok()) << even.error().message;
   EXPECT_EQ(even->samples, (std::vector<int64_t>{int64_t{1} << 41, int64_t{3} << 41}));
 }
 

@@ -123,7 +123,7 @@ TEST_F(Scan, DigestsCoverAllBytes) {
   const std::vector<FileList> lists{List(contents), List({contents[0]})};
   const auto digest_of = [&](size_t list, int64_t threads) {
     const auto scanned = ScanIds(lists, TokenFormat::U16, {.threads = threads});
-    EXPECT_TRUE(scanned.ok());
+    EXPECT_TRUE(scanned.ok()) << scanned.error().message;
     return scanned.ok() ? scanned->lists[list].digest : "";
   };
   EXPECT_EQ(digest_of(0, 1), DigestOfFiles(contents));

@@ -157,7 +157,7 @@ TEST_F(TargetsTest, AreCheckedAsTokensAre) {
   ASSERT_FALSE(absent.ok());
   EXPECT_NE(absent.error().message.find("target file "), std::string::npos) << absent.error().message;
   auto high = open(Head("high", 3, Count(21)));
-  ASSERT_TRUE(high.ok());
+  ASSERT_TRUE(high.ok()) << high.error().message;
   std::vector<int32_t> read(4);
   const Status status = (*high)->ReadTargets(Split::Train, 0, HeadId{0}, read.data(), 1);
   ASSERT_FALSE(status.ok());

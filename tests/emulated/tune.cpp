@@ -90,7 +90,7 @@ TEST(EmulatedTune, MeasurementMayOutlastTimeout) {
     const auto runner = RankRunner::Create(context);
     return runner ? ErrorOr<ExitCode>(ExitCode::Ok) : runner.error();
   });
-  ASSERT_TRUE(code.ok());
+  ASSERT_TRUE(code.ok()) << code.error().message;
   EXPECT_EQ(*code, ExitCode::Ok);
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
 #include "tests/fault/zero_stream.h"
+#include "tests/support/launch_runners.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -86,12 +87,8 @@ auto ScalarOf(RankRunner& runner, const Plan& plan, ScalarRole role) -> double {
 TEST(Nonfinite, StopIsAgreedBeforeTheUpdate) {
   const auto training = MakeTraining("2e37", "stop");
   const Plan plan = training->Compile();
-  const auto result =
-      LaunchThreads(plan, {.run_dir = *training / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-        auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created);
-        RankRunner& runner = **created;
-        RETURN_IF_ERROR(runner.Begin());
+  const auto result = LaunchBegunRunners(
+      plan, {.run_dir = *training / "run"}, [&](RankContext& context, RankRunner& runner) -> ErrorOr<ExitCode> {
         const auto before = StateOf(plan, runner);
         const auto halt = runner.Step();
         RETURN_IF_ERROR(halt);
@@ -121,12 +118,8 @@ TEST(Nonfinite, SkipLeavesOneUpdateOutOnAllRanks) {
   const auto training = MakeTraining("1", "skip");
   // The learning rate keeps the zeros until the bad step is over.
   const Plan plan = training->Compile({"optimizer.lr=\"if step <= 3 then 0 else 1e-3\""});
-  const auto result =
-      LaunchThreads(plan, {.run_dir = *training / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-        auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created);
-        RankRunner& runner = **created;
-        RETURN_IF_ERROR(runner.Begin());
+  const auto result = LaunchBegunRunners(
+      plan, {.run_dir = *training / "run"}, [&](RankContext& context, RankRunner& runner) -> ErrorOr<ExitCode> {
         runner.after_data = [&] {
           if (ScalarOf(runner, plan, ScalarRole::Step) == BadStep) {
             SetNorm(plan, runner, context.rank, Huge);

@@ -11,6 +11,7 @@
 #include "runtime/launch/launch.h"
 #include "tests/fault/state_elements.h"
 #include "tests/fault/zero_stream.h"
+#include "tests/support/launch_runners.h"
 #include "tests/support/owned_intervals.h"
 #include "tests/support/training.h"
 
@@ -50,15 +51,9 @@ auto CauseOf(const Training& training, const Plan& plan, const Prepare& prepare,
   // Compiled once for all launches, and not once per launch.
   static const auto kernels = SharedInitKernels();
   std::vector<std::string> texts(static_cast<size_t>(plan.mesh.num_ranks()));
-  const auto result =
-      LaunchThreads(plan, {.run_dir = training / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-        if (change) {
-          change(context);
-        }
-        auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created);
-        RankRunner& runner = **created;
-        RETURN_IF_ERROR(runner.Begin());
+  const auto result = LaunchBegunRunners(
+      plan, {.run_dir = training / "run"},
+      [&](RankContext& context, RankRunner& runner) -> ErrorOr<ExitCode> {
         if (prepare) {
           prepare(runner, context.rank);
         }
@@ -86,7 +81,8 @@ auto CauseOf(const Training& training, const Plan& plan, const Prepare& prepare,
           EXPECT_TRUE(before == after || (std::isnan(before) && std::isnan(after))) << plan.scalars[id].name;
         }
         return ExitCode::Ok;
-      });
+      },
+      change);
   EXPECT_TRUE(result.ok()) << result.error().message;
   return texts;
 }
@@ -252,12 +248,8 @@ TEST(NonfiniteCause, NamesRankAndMicrobatchOfTheSampleAtFault) {
 /// The largest element of the embedding's gradient, as it is after all sums.
 auto LargestGradient(const Training& training, const Plan& plan) -> double {
   std::vector<double> largest(static_cast<size_t>(plan.mesh.num_ranks()), 0);
-  const auto result =
-      LaunchThreads(plan, {.run_dir = training / "probe"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-        auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created);
-        RankRunner& runner = **created;
-        RETURN_IF_ERROR(runner.Begin());
+  const auto result = LaunchBegunRunners(
+      plan, {.run_dir = training / "probe"}, [&](RankContext& context, RankRunner& runner) -> ErrorOr<ExitCode> {
         const auto halt = runner.Step();
         RETURN_IF_ERROR(halt);
         for (const SubVector& sub_vector : plan.sub_vectors) {
@@ -366,26 +358,22 @@ TEST(NonfiniteCause, ALongRunDoesNotFloodItsLog) {
                            "checkpoint.every=0", "optimizer.lr=0", "data.order=sequential", "run.device=cpu-portable"});
   const Plan plan = training.Compile();
   std::vector<std::string> told;
-  const auto result =
-      LaunchThreads(plan, {.run_dir = training / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-        auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created);
-        RankRunner& runner = **created;
-        RETURN_IF_ERROR(runner.Begin());
-        Divergence divergence(runner.binder(), runner.execution());
-        const StateElement at{"model.norm.weight", StateRole::Parameter, 0};
-        for (int64_t step = 0; step < plan.run.steps; ++step) {
-          SetInMemory(plan, runner, context.rank, at, step % 2 == 0 ? NaN : 1);
-          const auto halt = runner.Step();
-          RETURN_IF_ERROR(halt);
-          const auto text = divergence.AfterStep(halt->has_value(), "");
-          RETURN_IF_ERROR(text);
-          if (context.rank == 0 && !text->empty()) {
-            told.push_back(*text);
-          }
-        }
-        return ExitCode::Ok;
-      });
+  const auto result = LaunchBegunRunners(plan, {.run_dir = training / "run"},
+                                         [&](RankContext& context, RankRunner& runner) -> ErrorOr<ExitCode> {
+                                           Divergence divergence(runner.binder(), runner.execution());
+                                           const StateElement at{"model.norm.weight", StateRole::Parameter, 0};
+                                           for (int64_t step = 0; step < plan.run.steps; ++step) {
+                                             SetInMemory(plan, runner, context.rank, at, step % 2 == 0 ? NaN : 1);
+                                             const auto halt = runner.Step();
+                                             RETURN_IF_ERROR(halt);
+                                             const auto text = divergence.AfterStep(halt->has_value(), "");
+                                             RETURN_IF_ERROR(text);
+                                             if (context.rank == 0 && !text->empty()) {
+                                               told.push_back(*text);
+                                             }
+                                           }
+                                           return ExitCode::Ok;
+                                         });
   ASSERT_TRUE(result.ok()) << result.error().message;
   // At the first of a row and at its end.
   ASSERT_EQ(told.size(), 2U * Divergence::MostTold);

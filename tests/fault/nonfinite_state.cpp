@@ -12,6 +12,7 @@
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/fault/state_elements.h"
+#include "tests/support/launch_runners.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -54,20 +55,17 @@ auto SaveWith(const Plan& plan, const Training& training, const std::string& run
   // Compiled once for all launches, and not once per launch.
   static const auto kernels = SharedInitKernels();
   std::vector<std::string> messages(static_cast<size_t>(plan.mesh.num_ranks()));
-  const auto result = LaunchThreads(plan, {.run_dir = training / run}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-    auto created = RankRunner::Create(context);
-    RETURN_IF_ERROR(created);
-    RankRunner& runner = **created;
-    RETURN_IF_ERROR(runner.Begin());
-    const auto halt = runner.Step();
-    RETURN_IF_ERROR(halt);
-    const bool owned = SetInMemory(plan, runner, context.rank, at, value);
-    EXPECT_EQ(owned, context.rank == plan.mesh.num_ranks() - 1) << "rank " << context.rank;
-    const Status saved = runner.RunSection(SectionKind::Save);
-    EXPECT_TRUE(saved || saved.error().code == ExitCode::Diverged);
-    messages[static_cast<size_t>(context.rank)] = saved ? "" : saved.error().message;
-    return ExitCode::Ok;
-  });
+  const auto result = LaunchBegunRunners(
+      plan, {.run_dir = training / run}, [&](RankContext& context, RankRunner& runner) -> ErrorOr<ExitCode> {
+        const auto halt = runner.Step();
+        RETURN_IF_ERROR(halt);
+        const bool owned = SetInMemory(plan, runner, context.rank, at, value);
+        EXPECT_EQ(owned, context.rank == plan.mesh.num_ranks() - 1) << "rank " << context.rank;
+        const Status saved = runner.RunSection(SectionKind::Save);
+        EXPECT_TRUE(saved || saved.error().code == ExitCode::Diverged);
+        messages[static_cast<size_t>(context.rank)] = saved ? "" : saved.error().message;
+        return ExitCode::Ok;
+      });
   EXPECT_TRUE(result.ok()) << result.error().message;
   return messages;
 }
@@ -146,12 +144,8 @@ auto RunWithBadSteps(const Training& training, const std::set<int64_t>& bad_step
   static const auto kernels = SharedInitKernels();
   const Plan plan = training.Compile(sets);
   SkipRun run;
-  const auto result =
-      LaunchThreads(plan, {.run_dir = training / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-        auto created = RankRunner::Create(context);
-        RETURN_IF_ERROR(created);
-        RankRunner& runner = **created;
-        RETURN_IF_ERROR(runner.Begin());
+  const auto result = LaunchBegunRunners(
+      plan, {.run_dir = training / "run"}, [&](RankContext& context, RankRunner& runner) -> ErrorOr<ExitCode> {
         const auto step_now = [&] { return static_cast<int64_t>(runner.scalars()[plan.ScalarOf(ScalarRole::Step)]); };
         const auto set_norm = [&](float value) {
           SetInMemory(plan, runner, context.rank, {.parameter = "model.norm.weight", .element = 0}, value);

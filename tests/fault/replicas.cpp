@@ -205,7 +205,7 @@ auto RunWithFlip(const Training& training, const Flip& flip, const std::string& 
   Found found{.err = testing::internal::GetCapturedStderr(),
               .checkpoints = CheckpointsOf(training / run),
               .last_step = ReadMetrics(training / run).last_step()};
-  EXPECT_TRUE(code.ok());
+  EXPECT_TRUE(code.ok()) << code.error().message;
   EXPECT_EQ(code ? *code : ExitCode::Ok,
             found.err.find("different bits") == std::string::npos ? ExitCode::Ok : ExitCode::InternalFault)
       << found.err;

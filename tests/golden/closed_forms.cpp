@@ -218,7 +218,7 @@ TEST(ClosedForms, PlanTimeIsPrinted) {
     last = end;
     num_ops = std::ssize(now.section(SectionKind::Step).ops);
   });
-  ASSERT_TRUE(plan.ok());
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
   std::cout << fmt::format("plan time of 405B on 512 ranks, {} ops in step: {:.1f} ms\n", num_ops,
                            std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
 }

@@ -120,7 +120,7 @@ const std::vector<Case> Cases{
 
 TEST(FitSearch, FastestIsBestOfEachSubject) {
   auto plan = CompileRecipeFile("recipes/published/llama3_8b.toml", {"model.layers=2", "mesh.dp=2", "run.device=cuda"});
-  ASSERT_TRUE(plan.ok());
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
   const AllOffers offers = OffersOf(*plan);
   // Each text that is set saves time of its own, and some take memory.
   const auto gain = [](const SetTexts& sets) {
@@ -166,7 +166,7 @@ TEST(FitSearch, FastestBeatsEachRow) {
                              .sets = {"run.device=cuda", "model.layers=16"}};
   const std::string text = ReadRecipeFile(recipe.path);
   const auto plan = CompileText(recipe.path, text, recipe.sets);
-  ASSERT_TRUE(plan.ok());
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
   const FitUse fit = FitOfRecipe(*plan, recipe, text, {.bytes = Bytes{int64_t{16} << 30}});
   ASSERT_FALSE(fit.fits());
   ASSERT_TRUE(fit.fastest);

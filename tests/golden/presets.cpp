@@ -134,7 +134,7 @@ TEST(Presets, RulesOfTheRecipeComeFirst) {
   Diagnostics diagnostics(&sources);
   diagnostics.set_strict(true);
   const auto recipe = ReadRecipe("r.toml", text, {}, sources, diagnostics);
-  ASSERT_TRUE(recipe.ok());
+  ASSERT_TRUE(recipe.ok()) << recipe.error().message;
   const auto plan = Compile(*recipe, {}, diagnostics);
   ASSERT_TRUE(plan.ok()) << RenderText(diagnostics, {});
   EXPECT_EQ(RenderText(diagnostics, {}), "");

@@ -152,7 +152,7 @@ TEST(StepTime, LatencyGrowsWithHosts) {
 
 TEST(StepTime, CpuHasNone) {
   auto plan = CompileRecipeFile("recipes/quickstart.toml");
-  ASSERT_TRUE(plan.ok());
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
   EXPECT_FALSE(StepTimeOf(*plan).has_value());
 }
 
@@ -161,7 +161,7 @@ TEST(StepTime, ComparedIfBothHaveIt) {
   const Plan gpu = GpuPlan(recipe, {"model.layers=2"});
   const Plan other = GpuPlan(recipe, {"model.layers=2", "recompute.policy=full"});
   const auto cpu = CompileRecipeFile(recipe, {"model.layers=2"});
-  ASSERT_TRUE(cpu.ok());
+  ASSERT_TRUE(cpu.ok()) << cpu.error().message;
   const auto times = [](const Plan& a, const Plan& b) {
     return std::ranges::count(Compare(Explain(a), Explain(b)).figures, FigureKind::Time, &FigureChange::kind);
   };

@@ -50,7 +50,7 @@ TEST(JobEnd, ThatIsOverIsNone) {
     static const std::string a_minute_ago = std::to_string(std::time(nullptr) - 60);
     return std::string_view(name) == "SLURM_JOB_END_TIME" ? a_minute_ago.c_str() : nullptr;
   });
-  ASSERT_TRUE(end.ok());
+  ASSERT_TRUE(end.ok()) << end.error().message;
   EXPECT_FALSE(end->has_value());
 }
 

@@ -66,7 +66,7 @@ class BenchBinder final : public Binder {
 /// Runs `rank_main` on three threads; a rank says what is wrong by an error.
 auto RunRanks(const Plan& plan, const RankMain& rank_main) -> void {
   const auto result = LaunchThreads(plan, {}, rank_main);
-  ASSERT_TRUE(result.ok());
+  ASSERT_TRUE(result.ok()) << result.error().message;
   EXPECT_EQ(*result, ExitCode::Ok);
 }
 

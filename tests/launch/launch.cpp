@@ -126,6 +126,23 @@ class SharedWords {
   std::atomic<int>* words_;
 };
 
+/// Launches two ranks that store their process ids in `words` and step until they stop. `disturb` is called with the id
+/// of the launcher once both ranks have stored theirs.
+auto DisturbSteppingRanks(const SharedWords& words, const LaunchOptions& options,
+                          const std::function<void(pid_t)>& disturb) -> Outcome {
+  return Launch(
+      PlanOf(Mesh{{1, 2, 1}}), options,
+      [&](RankContext& context) -> ErrorOr<ExitCode> {
+        words[context.rank].store(getpid());
+        return StepUntilStop(context);
+      },
+      [&](pid_t launcher) {
+        words.Await(0);
+        words.Await(1);
+        disturb(launcher);
+      });
+}
+
 auto Exists(pid_t pid) -> bool {
   const auto stat = ReadProcessStat(pid);
   return stat && stat->state != 'Z';
@@ -145,7 +162,7 @@ TEST(Launch, RanksRunWithTheirContextAndAgreeOnTheCode) {
   EXPECT_EQ(outcome.status, 75);
   EXPECT_EQ(outcome.errors, "");
   const auto by_threads = LaunchThreads(PlanOf(Mesh{{1, 2, 2}}), options, rank_main);
-  ASSERT_TRUE(by_threads.ok());
+  ASSERT_TRUE(by_threads.ok()) << by_threads.error().message;
   EXPECT_EQ(*by_threads, ExitCode::Preempted);
 }
 
@@ -163,7 +180,7 @@ TEST(Launch, ErrorOfARankIsToldOnceAndSetsTheCode) {
   EXPECT_EQ(outcome.errors, "error: rank 1: the manifest is damaged\n");
   EXPECT_LT(outcome.seconds, 2);
   const auto by_threads = LaunchThreads(PlanOf(Mesh{{1, 3, 1}}), {}, rank_main);
-  ASSERT_TRUE(by_threads.ok());
+  ASSERT_TRUE(by_threads.ok()) << by_threads.error().message;
   EXPECT_EQ(*by_threads, ExitCode::Checkpoint);
 }
 
@@ -283,17 +300,8 @@ TEST(Launch, SignalToAnyRankOrTheLauncherStopsAll) {
   for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
     for (const int64_t to : {-1, 0, 1}) {
       const SharedWords words;
-      const Outcome outcome = Launch(
-          PlanOf(Mesh{{1, 2, 1}}), {},
-          [&](RankContext& context) -> ErrorOr<ExitCode> {
-            words[context.rank].store(getpid());
-            return StepUntilStop(context);
-          },
-          [&](pid_t launcher) {
-            words.Await(0);
-            words.Await(1);
-            kill(to < 0 ? launcher : words[to].load(), signal);
-          });
+      const Outcome outcome =
+          DisturbSteppingRanks(words, {}, [&](pid_t launcher) { kill(to < 0 ? launcher : words[to].load(), signal); });
       EXPECT_EQ(outcome.status, 75) << "signal " << signal << " to " << to;
       EXPECT_EQ(outcome.errors, "");
       EXPECT_LT(outcome.seconds, 2);
@@ -328,17 +336,7 @@ TEST(Launch, SecondInterruptEndsAtOnce) {
 
 TEST(Launch, RanksDieWithTheirLauncher) {
   const SharedWords words;
-  const Outcome outcome = Launch(
-      PlanOf(Mesh{{1, 2, 1}}), {},
-      [&](RankContext& context) -> ErrorOr<ExitCode> {
-        words[context.rank].store(getpid());
-        return StepUntilStop(context);
-      },
-      [&](pid_t launcher) {
-        words.Await(0);
-        words.Await(1);
-        kill(launcher, SIGKILL);
-      });
+  const Outcome outcome = DisturbSteppingRanks(words, {}, [](pid_t launcher) { kill(launcher, SIGKILL); });
   EXPECT_EQ(outcome.status, 128 + SIGKILL);
   std::this_thread::sleep_for(milliseconds(200));
   EXPECT_FALSE(Exists(words[0].load()));
@@ -347,16 +345,8 @@ TEST(Launch, RanksDieWithTheirLauncher) {
 
 TEST(Launch, StoppedRankTimesOutAndIsEnded) {
   const SharedWords words;
-  const Outcome outcome = Launch(
-      PlanOf(Mesh{{1, 2, 1}}), {.timeout = Seconds{0.5}, .grace = Seconds{0.2}},
-      [&](RankContext& context) -> ErrorOr<ExitCode> {
-        words[context.rank].store(getpid());
-        return StepUntilStop(context);
-      },
-      [&](pid_t) {
-        words.Await(0);
-        kill(words.Await(1), SIGSTOP);
-      });
+  const Outcome outcome = DisturbSteppingRanks(words, {.timeout = Seconds{0.5}, .grace = Seconds{0.2}},
+                                               [&](pid_t) { kill(words[1].load(), SIGSTOP); });
   EXPECT_EQ(outcome.status, 6);
   EXPECT_THAT(outcome.errors, StartsWith("error: rank 0: timed out after 0.5 s (axis dp), waiting for rank 1,"));
   EXPECT_EQ(NumErrors(outcome), 1) << outcome.errors;
@@ -398,7 +388,7 @@ TEST(RunDirectory, SecondLaunchIsRefusedUntilTheFirstHasEnded) {
   const RankMain rank_main = [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; };
   {
     const auto lease = Lease::Acquire(run_dir, "first", {.what = "run directory", .file_name = "launch.json"});
-    ASSERT_TRUE(lease.ok());
+    ASSERT_TRUE(lease.ok()) << lease.error().message;
     const Outcome refused = Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = run_dir}, rank_main);
     EXPECT_EQ(refused.status, 6);
     EXPECT_THAT(refused.errors, HasSubstr(fmt::format("error: run directory {} is in use by run first", run_dir)));

@@ -88,7 +88,7 @@ TEST_F(MemberWatchTest, TextsThatNoMemberWroteAreNoMembers) {
 
 TEST_F(MemberWatchTest, AServerTellsThoseWhoWaitOfAMemberThatIsKilled) {
   const auto server = StoreServer::Start({"127.0.0.1", 0}, {.linger = {1}, .prefix = "job"});
-  ASSERT_TRUE(server.ok());
+  ASSERT_TRUE(server.ok()) << server.error().message;
   const Members members(2, [&](int64_t i) -> std::string {
     const auto store = ConnectTo(*server);
     EXPECT_TRUE(store->Join(i, fmt::format("process {}", i)).ok());
@@ -104,7 +104,7 @@ TEST_F(MemberWatchTest, AServerTellsThoseWhoWaitOfAMemberThatIsKilled) {
 
 TEST_F(MemberWatchTest, AMemberIsItsOwnConnectionBesideOthersOfItsProcess) {
   const auto server = StoreServer::Start({"127.0.0.1", 0}, {.linger = {1}, .prefix = "job"});
-  ASSERT_TRUE(server.ok());
+  ASSERT_TRUE(server.ok()) << server.error().message;
   const Members members(1, [&](int64_t) -> std::string {
     auto other = ConnectTo(*server);
     const auto store = ConnectTo(*server);
@@ -126,7 +126,7 @@ TEST_F(MemberWatchTest, AnInterruptEndsAWait) {
                                                                          : Status(Fail(ExitCode::Preempted, "stopped"));
                                         },
                                         .tell = {}});
-  ASSERT_TRUE(store.ok());
+  ASSERT_TRUE(store.ok()) << store.error().message;
   const auto value = (*store)->Get("never", {30});
   ASSERT_FALSE(value.ok());
   EXPECT_EQ(value.error().code, ExitCode::Preempted);

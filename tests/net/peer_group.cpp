@@ -151,7 +151,7 @@ TEST_F(PeerGroupTest, OfOneHasNobodyToWaitFor) {
   const StoreServer server = StartServer();
   const auto store = ConnectTo(server);
   const auto group = PeerGroup::Create(*store, {.name = "dp", .own_address = "127.0.0.1"});
-  ASSERT_TRUE(group.ok());
+  ASSERT_TRUE(group.ok()) << group.error().message;
   EXPECT_EQ(ExchangesAreRight(**group), "right");
 }
 

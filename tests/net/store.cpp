@@ -59,7 +59,7 @@ TEST_F(StoreTest, AWaitThatIsHeldGoesOn) {
   const auto held = JobStore::Connect(
       {"127.0.0.1", server.port()}, "job", {0.2},
       {.interrupt = {}, .tell = {}, .time_left = [&times](JobStore&) { return Seconds{++times < 4 ? 0.2 : 0}; }});
-  ASSERT_TRUE(held.ok());
+  ASSERT_TRUE(held.ok()) << held.error().message;
   const auto begin = Clock::now();
   EXPECT_FALSE((*held)->Get("plan", {0.2}).ok());
   EXPECT_EQ(times, 4);
@@ -128,7 +128,7 @@ TEST_F(StoreTest, ServerMayComeLaterThanItsClients) {
   });
   Sleep(300);
   const auto server = StoreServer::Start({"127.0.0.1", port}, {.linger = {1}});
-  ASSERT_TRUE(server.ok());
+  ASSERT_TRUE(server.ok()) << server.error().message;
   EXPECT_EQ(client.Text(0), "connected");
 }
 

@@ -180,7 +180,7 @@ TEST_F(StoreServerTest, WaitsForNoSilentClientAfterItsParent) {
 TEST_F(StoreServerTest, EndsWhenAllClientsAreSilentThoughItsParentLives) {
   constexpr double Silence = 2;
   auto started = StoreServer::Start({"127.0.0.1", 0}, {.linger = {60}, .silence = {Silence}});
-  ASSERT_TRUE(started.ok());
+  ASSERT_TRUE(started.ok()) << started.error().message;
   const pid_t pid = started->pid();
   Sleep(static_cast<int>(1500 * Silence));
   EXPECT_EQ(waitpid(pid, nullptr, WNOHANG), 0) << "no client has come yet";
@@ -209,7 +209,7 @@ TEST_F(StoreServerTest, SeesItsClientsWhenItMayOpenNoMoreFiles) {
   ASSERT_EQ(read(ends[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
   std::vector<OwnedDescriptor> strangers;
   const auto address = Resolve({"127.0.0.1", port});
-  ASSERT_TRUE(address.ok());
+  ASSERT_TRUE(address.ok()) << address.error().message;
   for (int i = 0; i < 40; ++i) {
     strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(connect(strangers.back().number(), address->front().data(), address->front().size), 0);

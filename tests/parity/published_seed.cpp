@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "compiler/base/bfloat16.h"
-#include "compiler/check/check_recipe.h"
-#include "compiler/passes/pipeline.h"
 #include "compiler/plan/init_rule.h"
 #include "tests/parity/begun_parameters.h"
 #include "tests/parity/compare.h"
+#include "tests/support/compile_recipe.h"
 #include "tests/support/published_files.h"
 #include "tests/support/temporary_folder.h"
 
@@ -53,19 +52,12 @@ class PublishedSeed : public testing::Test {
 
   /// Compiles a recipe of the model; warnings are failures.
   auto CompileFor(const std::string& family, bool is_tied, const Sets& sets) const -> Plan {
-    SourceSet sources;
-    Diagnostics diagnostics(&sources);
     const bool is_qwen2 = family == "qwen2";
-    const auto recipe = ReadRecipe(
-        folder_ / "r.toml", fmt::format(PublishedSettings, family, is_qwen2 ? 56 : 60, is_qwen2 ? 14 : 12, is_tied),
-        sets, sources, diagnostics);
-    CHECK(recipe.ok(), "{}", RenderText(diagnostics, {}));
-    CheckRecipe(*recipe, diagnostics);
-    CHECK(!diagnostics.has_errors(), "{}", RenderText(diagnostics, {}));
-    auto plan = Compile(*recipe, {}, diagnostics);
-    CHECK(plan.ok(), "{}\n{}", plan.error().message, RenderText(diagnostics, {}));
-    EXPECT_EQ(RenderText(diagnostics, {}), "");
-    return *std::move(plan);
+    CompiledRecipe compiled =
+        CompileRecipe(folder_ / "r.toml",
+                      fmt::format(PublishedSettings, family, is_qwen2 ? 56 : 60, is_qwen2 ? 14 : 12, is_tied), sets);
+    EXPECT_EQ(compiled.warnings, "");
+    return std::move(compiled.plan);
   }
 
   /// Returns what the parameters of a run begin with, if it begins from the files.

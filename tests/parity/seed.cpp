@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "compiler/check/check_recipe.h"
-#include "compiler/passes/pipeline.h"
 #include "compiler/plan/init_rule.h"
 #include "runtime/launch/launch.h"
 #include "tests/parity/begun_parameters.h"
 #include "tests/parity/compare.h"
+#include "tests/parity/odd_model.h"
+#include "tests/support/compile_recipe.h"
 #include "tests/support/kernel_fixture.h"
 #include "tests/support/random_page.h"
 #include "tests/support/temporary_folder.h"
@@ -41,32 +41,11 @@ vocab = 64
 targets = ["targets.u16"]
 )toml";
 
-constexpr std::string_view SourceModel = R"toml(
-[model]
-family = "llama"
-layers = 3
-hidden = 60
-heads = 4
-kv_heads = 2
-head_dim = 12
-ffn = 102
-vocab = 257
-seq = 34
-)toml";
+const std::string SourceModel = OddModel(102, 257, 34);
 
 /// A block more, a larger vocabulary, and rules that make of the source's parameters: a branch from its twin, permuted,
 /// cut out, transposed, normalised by row, mixed, larger with fill, zeroed.
-constexpr std::string_view Grown = R"toml(
-[model]
-family = "llama"
-layers = 4
-hidden = 60
-heads = 4
-kv_heads = 2
-head_dim = 12
-ffn = 102
-vocab = 300
-seq = 34
+const std::string Grown = OddModel(102, 300, 34, 4) + R"toml(
 [[init.rule]]
 match = "model.embed_tokens.weight"
 value = "if index(0) < 257 then seed('model.embed_tokens.weight', index(0), index(1)) else normal(0, 0.5)"
@@ -204,16 +183,7 @@ class SeedParity : public testing::Test {
   }
 
   auto CompileIn(const std::string& name, std::string_view model, std::string_view start, const Sets& sets) -> Plan {
-    SourceSet sources;
-    Diagnostics diagnostics(&sources);
-    const std::string text = fmt::format("{}{}{}", model, SeedSettings, start);
-    const auto recipe = ReadRecipe(folder_ / (name + ".toml"), text, sets, sources, diagnostics);
-    CHECK(recipe.ok(), "{}", RenderText(diagnostics, {}));
-    CheckRecipe(*recipe, diagnostics);
-    CHECK(!diagnostics.has_errors(), "{}", RenderText(diagnostics, {}));
-    auto plan = Compile(*recipe, {}, diagnostics);
-    CHECK(plan.ok(), "{}\n{}", plan.error().message, RenderText(diagnostics, {}));
-    return *std::move(plan);
+    return CompileRecipe(folder_ / (name + ".toml"), fmt::format("{}{}{}", model, SeedSettings, start), sets).plan;
   }
 
   /// Trains the source to its end. The start section that begins from what it leaves; `more` goes with it.

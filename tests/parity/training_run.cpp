@@ -1,4 +1,5 @@
 #include "tests/parity/training_run.h"
+#include "tests/parity/odd_model.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,12 +8,11 @@
 #include <limits>
 #include <map>
 
-#include "compiler/check/check_recipe.h"
-#include "compiler/passes/pipeline.h"
 #include "compiler/recipe/resolved.h"
 #include "runtime/core/runner.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
+#include "tests/support/compile_recipe.h"
 #include "tests/support/emulated/cuda.h"
 #include "tests/support/kernel_fixture.h"
 #include "tests/support/owned_intervals.h"
@@ -21,17 +21,7 @@
 
 namespace shardc {
 
-static constexpr std::string_view BaseRecipe = R"toml(
-[model]
-family = "llama"
-layers = 3
-hidden = 60
-heads = 4
-kv_heads = 2
-head_dim = 12
-ffn = 101
-vocab = 257
-seq = 33
+static constexpr std::string_view BaseSettings = R"toml(
 [init]
 seed = 3
 [[init.rule]]
@@ -64,24 +54,16 @@ match = "lm_head.weight"
 value = "normal(0, 2 / sqrt(hidden))"
 )toml";
 
-static auto CompileCase(const TrainingCase& training_case, const std::string& recipe_path) -> std::pair<Recipe, Plan> {
-  SourceSet sources;
-  Diagnostics diagnostics(&sources);
+static auto CompileCase(const TrainingCase& training_case, const std::string& recipe_path) -> CompiledRecipe {
   std::vector<std::string> sets = training_case.sets;
   sets.push_back(training_case.tied ? "model.tied=true" : "model.tied=false");
-  const std::string text =
-      std::string(BaseRecipe) + std::string(training_case.tied ? "" : HeadRule) + training_case.tables;
-  const auto recipe = ReadRecipe(recipe_path, text, sets, sources, diagnostics);
-  CHECK(recipe.ok(), "{}", RenderText(diagnostics, {}));
-  CheckRecipe(*recipe, diagnostics);
-  CHECK(!diagnostics.has_errors(), "{}", RenderText(diagnostics, {}));
-  auto plan = Compile(*recipe, {}, diagnostics);
-  CHECK(plan.ok(), "{}\n{}", plan.error().message, RenderText(diagnostics, {}));
-  return {*recipe, *std::move(plan)};
+  const std::string text = OddModel(101, 257, 33) + std::string(BaseSettings) +
+                           std::string(training_case.tied ? "" : HeadRule) + training_case.tables;
+  return CompileRecipe(recipe_path, text, sets);
 }
 
 auto CompileTraining(const TrainingCase& training_case) -> Plan {
-  return CompileCase(training_case, "recipe.toml").second;
+  return CompileCase(training_case, "recipe.toml").plan;
 }
 
 static auto ShapeOf(const Plan& plan) -> LlamaShape {
@@ -304,7 +286,7 @@ auto RunTraining(const TrainingCase& training_case) -> TrainingRun {
   static const auto kernels = SharedInitKernels();
   UseEmulatedCuda();
   const TemporaryFolder folder;
-  const auto [recipe, plan] = CompileCase(training_case, folder / "parity.toml");
+  const auto [recipe, plan, warnings] = CompileCase(training_case, folder / "parity.toml");
   TrainingRun run{.shape = ShapeOf(plan), .stream = RandomTokens(training_case.num_tokens, 11, plan.data.vocab)};
   for (const LossHead& head : recipe.loss.head) {
     run.shape.loss_heads.push_back({.name = *head.name, .vocab = *head.vocab, .weight = *head.weight});

@@ -1,5 +1,6 @@
 // init.json: what is written reads back, what is damaged does not, and whose values they are is told.
 #include "compiler/plan/init_record.h"
+#include "tests/support/edited.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,11 +60,7 @@ TEST(InitRecord, DamageIsNamed) {
       {"4\n", "1, 1, 1, 1, 1, 1, 1, 1, 1\n", "b: \"shape\" has more than 8 numbers"},
   };
   for (const Case& row : cases) {
-    std::string text = sound;
-    const size_t at = text.find(row.from);
-    ASSERT_NE(at, std::string::npos) << row.from;
-    text.replace(at, row.from.size(), row.to);
-    const auto read = ParseInitRecord(text);
+    const auto read = ParseInitRecord(Edited(sound, {{row.from, row.to}}));
     ASSERT_FALSE(read.ok()) << row.to;
     EXPECT_EQ(read.error().message, row.message);
   }

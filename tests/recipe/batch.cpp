@@ -5,6 +5,7 @@
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/resolved.h"
 #include "tests/recipe/read_text.h"
+#include "tests/support/edited.h"
 
 namespace shardc {
 namespace {
@@ -28,9 +29,7 @@ TEST(Batch, TwoGiveTheThird) {
   };
   for (const Case& c : cases) {
     ReadResult result;
-    std::string text = MinimalText(fmt::format("[mesh]\ndp = {}\n", c.dp));
-    text.replace(text.find("micro = 1"), 9, c.text);
-    ReadRecipeText(text, {}, result);
+    ReadRecipeText(Edited(MinimalText(fmt::format("[mesh]\ndp = {}\n", c.dp)), {{"micro = 1", c.text}}), {}, result);
     ASSERT_TRUE(result.ok);
     CheckRecipe(result.recipe, result.diagnostics);
     ASSERT_FALSE(result.diagnostics.has_errors()) << RenderText(result.diagnostics, {});

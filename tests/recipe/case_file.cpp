@@ -165,7 +165,7 @@ class Expectations {
   const WholeRecipe& whole_;
   /// As their lines stand in the file.
   std::vector<const Diagnostic*> ordered_;
-  /// Where each line of the file comes to stand when the expectations are in it; empty if they are in it already.
+  /// The line of the file by the line before expectations are put in; empty if they are in it already.
   std::map<int32_t, int32_t> line_of_;
 };
 

@@ -7,6 +7,7 @@
 #include "compiler/passes/pipeline.h"
 #include "compiler/recipe/least_recipe.h"
 #include "compiler/recipe/other_tools.h"
+#include "tests/support/edited.h"
 
 namespace shardc {
 namespace {
@@ -101,9 +102,7 @@ constexpr Slip NameFaults[] = {
 };
 
 auto With(std::string text, const Slip& fault) -> std::string {
-  const size_t at = text.find(fault.line);
-  EXPECT_NE(at, std::string::npos) << fault.line;
-  return text.replace(at, fault.line.size(), fault.broken);
+  return Edited(std::move(text), {{std::string(fault.line), std::string(fault.broken)}});
 }
 
 TEST(EveryFault, TheSoundRecipeHasNone) { EXPECT_EQ(Report(std::string(Sound)), ""); }
@@ -138,23 +137,18 @@ TEST(EveryFault, AllAreToldTogether) {
 }
 
 TEST(EveryFault, FiveOfAFirstDay) {
-  std::string text(Sound);
-  for (const Slip& fault : std::initializer_list<Slip>{{"hidden = 64", "hiden = 64", ""},
-                                                       {"heads = 4", "heads = 5", ""},
-                                                       {"global = 8", "global = 7", ""},
-                                                       {"lr = \"1e-3\"", "lr = \"1e-3 * wrmup(10)\"", ""},
-                                                       {"log_every = 5", "log_every = \"5\"", ""}}) {
-    text = With(text, fault);
-  }
+  const std::string text = Edited(std::string(Sound), {{"hidden = 64", "hiden = 64"},
+                                                       {"heads = 4", "heads = 5"},
+                                                       {"global = 8", "global = 7"},
+                                                       {"lr = \"1e-3\"", "lr = \"1e-3 * wrmup(10)\""},
+                                                       {"log_every = 5", "log_every = \"5\""}});
   EXPECT_THAT(Report(text), AllOf(HasSubstr("`hiden` is not known"), HasSubstr("`hidden` is 64, `heads` is 5"),
                                   HasSubstr("`global` is 7"), HasSubstr("`wrmup` is not known"),
                                   HasSubstr("`log_every` is the text \"5\"")));
 }
 
 TEST(EveryFault, WhatFollowsIsHeldBackAndCounted) {
-  std::string text(Sound);
-  text.replace(text.find("hidden = 64\n"), 12, "");
-  const std::string report = Report(text);
+  const std::string report = Report(Edited(std::string(Sound), {{"hidden = 64\n", ""}}));
   EXPECT_THAT(report, HasSubstr("`hidden` is missing in [model]"));
   EXPECT_EQ(NumErrors(report), 1) << report;
   EXPECT_THAT(report, ContainsRegex("\n[0-9]+ more checks wait for this\n$"));

@@ -95,7 +95,7 @@ TEST_F(OverBase, FindsRepeatedKey) {
   EXPECT_EQ(*FindRepeated(folder_.path(), "[model]\nheads = 4\n"), "");
 }
 
-/// A case whose base cannot be read has an error of its own, whatever it expects.
+// A case whose base cannot be read has an error of its own, whatever it expects.
 TEST_F(OverBase, CaseWithWrongBaseFails) {
   const RecipeCase recipe_case = ParseCase("case.toml", "# base: minimul.toml\n[mesh]\ndp = 2\n");
   CaseResult result;

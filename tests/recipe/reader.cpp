@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/recipe/read_text.h"
+#include "tests/support/edited.h"
 
 namespace shardc {
 namespace {
@@ -63,17 +64,13 @@ TEST(Reader, ColumnsAndLengthsCountBytes) {
 
 TEST(Reader, OneMisspeltKeyIsOneError) {
   ReadResult result;
-  std::string text = MinimalText();
-  text.replace(text.find("hidden"), 6, "hiddn ");
-  ReadRecipeText(text, {}, result);
+  ReadRecipeText(Edited(MinimalText(), {{"hidden", "hiddn "}}), {}, result);
   EXPECT_EQ(result.places(), Places{"unknown-key 4:1+5"});
 }
 
 TEST(Reader, AWrongTypeIsNotMissingToo) {
   ReadResult result;
-  std::string text = MinimalText();
-  text.replace(text.find("hidden = 8"), 10, "hidden = []");
-  ReadRecipeText(text, {}, result);
+  ReadRecipeText(Edited(MinimalText(), {{"hidden = 8", "hidden = []"}}), {}, result);
   EXPECT_EQ(result.places(), Places{"wrong-type 4:10+2"});
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/launch/launch.h"
 #include "tests/run/allocation_counter.h"
 #include "tests/support/in_process.h"
+#include "tests/support/launch_runners.h"
 #include "tests/support/missing.h"
 #include "tests/support/training.h"
 
@@ -37,12 +38,7 @@ auto CountSteps(const Plan& plan, bool all_threads) -> std::vector<AllocationCou
   constexpr int NumSteps = 5;
   std::vector<AllocationCounts> counts;
   std::mutex mutex;
-  const auto code = LaunchThreads(plan, {}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-    auto made = RankRunner::Create(context);
-    if (!made) {
-      return made.error();
-    }
-    RankRunner& runner = **made;
+  const auto code = LaunchRunners(plan, {}, [&](RankContext&, RankRunner& runner) -> ErrorOr<ExitCode> {
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Constants));
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Init));
     // The data section may read files; after it come the step section and a look at the halts.

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/edited.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -161,11 +162,8 @@ TEST(LaunchData, APlanRunsFromAnotherFolder) {
   EXPECT_TRUE(std::filesystem::is_empty(elsewhere.path()));
   EXPECT_TRUE(std::filesystem::exists(training / "runs/tiny/metrics.jsonl"));
   // A plan that was written by hand has paths of the current folder, and says which one that is.
-  std::string text = ReadText(training / "tiny.plan");
   const std::string path = "\"" + std::filesystem::canonical(training / "tokens.bin").string() + "\"";
-  ASSERT_NE(text.find(path), std::string::npos);
-  text.replace(text.find(path), path.size(), "\"tokens.bin\"");
-  WriteText(training / "tiny.plan", text);
+  WriteText(training / "tiny.plan", Edited(ReadText(training / "tiny.plan"), {{path, "\"tokens.bin\""}}));
   const Outcome lost = RunProcess(run, {.folder = elsewhere.path()});
   EXPECT_EQ(lost.status, 3);
   EXPECT_THAT(lost.err, HasSubstr("token file tokens.bin: No such file or directory; looked for at " +
@@ -177,10 +175,8 @@ TEST(Synthetic, RunsResumeExactlyAndReadTheSameSamplesOnOtherMeshes) {
     SCOPED_TRACE(kind);
     // The shorter run evaluates at its end: the whole one at the same step.
     const Training training({"train.steps=12", "checkpoint.every=6", "train.eval_every=6"});
-    std::string recipe = ReadText(training / "tiny.toml");
-    const std::string tokens = "tokens = [\"tokens.bin\"]";
-    recipe.replace(recipe.find(tokens), tokens.size(), fmt::format("synthetic = \"{}\"", kind));
-    WriteText(training / "tiny.toml", recipe);
+    WriteText(training / "tiny.toml", Edited(ReadText(training / "tiny.toml"),
+                                             {{"tokens = [\"tokens.bin\"]", fmt::format("synthetic = \"{}\"", kind)}}));
     std::filesystem::remove(training / "tokens.bin");
     const Outcome whole = training.Run("whole");
     ASSERT_EQ(whole.status, 0) << whole.err;
@@ -254,12 +250,10 @@ TEST_F(EvalFiles, BadIdNamesTheRecipesLine) {
 TEST_F(EvalFiles, ServeAMixture) {
   sets_.erase(sets_.begin());
   sets_.emplace_back("train.steps=20");
-  std::string text = ReadText(training_ / "tiny.toml");
-  const std::string one = "tokens = [\"tokens.bin\"]\neval_tokens = 1000\n";
-  text.replace(text.find(one), one.size(),
-               "[[data.source]]\ntokens = [\"train*.bin\"]\nweight = 1\n"
-               "[[data.source]]\ntokens = [\"tokens.bin\"]\nweight = 2\n");
-  WriteText(training_ / "tiny.toml", text);
+  WriteText(training_ / "tiny.toml",
+            Edited(ReadText(training_ / "tiny.toml"), {{"tokens = [\"tokens.bin\"]\neval_tokens = 1000\n",
+                                                        "[[data.source]]\ntokens = [\"train*.bin\"]\nweight = 1\n"
+                                                        "[[data.source]]\ntokens = [\"tokens.bin\"]\nweight = 2\n"}}));
   const Outcome first = training_.Run("run", sets_);
   ASSERT_EQ(first.status, 0) << first.err;
   EXPECT_EQ(ReadMetrics(training_ / "run").evals.size(), 1U);

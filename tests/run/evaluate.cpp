@@ -79,7 +79,7 @@ TEST(Evaluate, LeavesMomentsAlone) {
     }
     return ExitCode::Ok;
   });
-  ASSERT_TRUE(code.ok());
+  ASSERT_TRUE(code.ok()) << code.error().message;
   EXPECT_EQ(*code, ExitCode::Ok);
   EXPECT_THAT(num_read, testing::Each(0));
 }

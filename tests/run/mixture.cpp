@@ -13,6 +13,7 @@
 #include "runtime/core/runner.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
+#include "tests/support/launch_runners.h"
 #include "tests/support/plan_samples.h"
 #include "tests/support/training.h"
 
@@ -151,12 +152,7 @@ auto SamplesOf(const Plan& plan, int64_t steps) -> std::vector<std::vector<std::
   static const auto kernels = SharedInitKernels();
   std::vector<std::vector<std::vector<int32_t>>> samples(static_cast<size_t>(steps));
   std::mutex mutex;
-  const auto code = LaunchThreads(plan, {}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-    auto made = RankRunner::Create(context);
-    if (!made) {
-      return made.error();
-    }
-    RankRunner& runner = **made;
+  const auto code = LaunchRunners(plan, {}, [&](RankContext& context, RankRunner& runner) -> ErrorOr<ExitCode> {
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Constants));
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Init));
     const bool is_first_of_tp = plan.mesh.CoordinatesOf(context.rank)[static_cast<size_t>(Axis::Tp)] == 0;

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "compiler/plan/init_rule.h"
+#include "tests/support/edited.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -173,12 +174,10 @@ TEST(CutSeed, IsAnErrorWithItsNameAndNoSignal) {
   const Training training({"train.eval_every=0", "train.steps=1", "model.vocab=8192", "model.hidden=128"});
   ASSERT_EQ(training.Run("base").status, 0);
   const std::string seed = training / "base/checkpoints/step-00000001";
-  std::string recipe(TinyRecipe());
-  const std::string rule = "match = \"*tokens.weight\"\nvalue = \"normal(0, 1)\"";
-  ASSERT_NE(recipe.find(rule), std::string::npos);
-  recipe.replace(recipe.find(rule), rule.size(),
-                 "match = \"*tokens.weight\"\nvalue = \"0.5 * seed('model.embed_tokens.weight')\"");
-  WriteText(training / "tiny.toml", recipe);
+  WriteText(training / "tiny.toml",
+            Edited(std::string(TinyRecipe()),
+                   {{"match = \"*tokens.weight\"\nvalue = \"normal(0, 1)\"",
+                     "match = \"*tokens.weight\"\nvalue = \"0.5 * seed('model.embed_tokens.weight')\""}}));
   const std::string file = seed + "/rank-00001.safetensors";
   const std::string good = ReadText(file);
   int num_cut = 0;

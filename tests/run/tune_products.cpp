@@ -49,7 +49,7 @@ TEST(TuneProducts, FirstAnswerHoldsWithoutClearGain) {
 TEST(TuneProducts, RoundsTakeAllInTurn) {
   ProductDouble bench({Timed("a", {1.0, 0.5, 4.0}), Timed("b", {2.0, 2.5})});
   const auto times = MeasureProducts(bench, {.rounds = 3}, MayContinue);
-  ASSERT_TRUE(times.ok());
+  ASSERT_TRUE(times.ok()) << times.error().message;
   EXPECT_THAT(MillisecondsOf((*times)[0]), ElementsAre(1.0, 0.5, 0.0));
   EXPECT_THAT(MillisecondsOf((*times)[1]), ElementsAre(2.0, 2.5));
   std::vector<std::string> order;
@@ -65,14 +65,14 @@ TEST(TuneProducts, RoundsTakeAllInTurn) {
 TEST(TuneProducts, FirstAnswerIsNeverGivenUp) {
   ProductDouble bench({Timed("a", {9.0, 1.0})});
   const auto times = MeasureProducts(bench, {}, MayContinue);
-  ASSERT_TRUE(times.ok());
+  ASSERT_TRUE(times.ok()) << times.error().message;
   EXPECT_THAT(MillisecondsOf((*times)[0]), ElementsAre(9.0, 1.0));
 }
 
 TEST(TuneProducts, RefusedAlgorithmsAreLeftOut) {
   ProductDouble bench({Timed("a", {1.0, -1.0, 0.5})});
   const auto times = MeasureProducts(bench, {}, MayContinue);
-  ASSERT_TRUE(times.ok());
+  ASSERT_TRUE(times.ok()) << times.error().message;
   EXPECT_THAT(MillisecondsOf((*times)[0]), ElementsAre(1.0, 0.0, 0.5));
   ProductDouble first({Timed("a", {-1.0, 1.0})});
   const auto refused = MeasureProducts(first, {}, MayContinue);
@@ -85,7 +85,7 @@ TEST(TuneProducts, MedianLeavesOutDisturbances) {
   // Two of five rounds are disturbed, in which one algorithm looks three times as slow.
   bench.factor = [](size_t call) { return call == 6 || call == 10 ? 3.0 : 1.0; };
   const auto times = MeasureProducts(bench, {.rounds = 5}, MayContinue);
-  ASSERT_TRUE(times.ok());
+  ASSERT_TRUE(times.ok()) << times.error().message;
   EXPECT_THAT(MillisecondsOf((*times)[0]), ElementsAre(1.0, 0.9));
 }
 
@@ -116,7 +116,7 @@ TEST(TuneProducts, StopEndsMeasurement) {
 TEST(TuneProducts, NoProductIsNoMeasurement) {
   ProductDouble bench({});
   const auto times = MeasureProducts(bench, {}, MayContinue);
-  ASSERT_TRUE(times.ok());
+  ASSERT_TRUE(times.ok()) << times.error().message;
   EXPECT_TRUE(times->empty());
 }
 

@@ -69,7 +69,7 @@ auto PathOf(const Block& block, const std::string& key) -> std::string {
   return block.path.empty() ? key : fmt::format("{}.{}", block.path, key);
 }
 
-/// What a `# base` line says.
+/// A `# base` line, by its parts.
 struct BaseLine {
   std::string file;
   std::vector<std::string> without;

@@ -16,7 +16,7 @@
 
 namespace shardc {
 
-/// Where a line of the whole text is written: in the recipe, or in its base.
+/// The file and the line that a line of the whole text is from: the recipe, or its base.
 struct LineSource {
   bool is_of_base = false;
   int32_t line = 0;

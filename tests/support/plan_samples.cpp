@@ -1,8 +1,7 @@
 #include "tests/support/plan_samples.h"
+#include "tests/support/compile_recipe.h"
 
 #include <algorithm>
-
-#include "compiler/check/check_recipe.h"
 
 namespace shardc {
 
@@ -48,26 +47,7 @@ every = 4
 }
 
 auto CompileSample(const std::vector<std::string>& sets, std::optional<PassKind> stop_after) -> Plan {
-  SourceSet sources;
-  Diagnostics diagnostics(&sources);
-  const auto recipe = ReadRecipe("sample.toml", std::string(SampleRecipe()), sets, sources, diagnostics);
-  CHECK(recipe.ok(), "{}", RenderText(diagnostics, {}));
-  CheckRecipe(*recipe, diagnostics);
-  CHECK(!diagnostics.has_errors(), "{}", RenderText(diagnostics, {}));
-  PipelineOptions options;
-  options.stop_after = stop_after;
-  auto plan = Compile(*recipe, options, diagnostics);
-  CHECK(plan.ok(), "{}\n{}", plan.error().message, RenderText(diagnostics, {}));
-  return *std::move(plan);
-}
-
-auto Edited(std::string text, const Edits& edits) -> std::string {
-  for (const auto& [from, to] : edits) {
-    const size_t at = text.find(from);
-    CHECK(at != std::string::npos, "the text has no `{}`", from);
-    text.replace(at, from.size(), to);
-  }
-  return text;
+  return CompileRecipe("sample.toml", std::string(SampleRecipe()), sets, stop_after).plan;
 }
 
 auto LineWith(std::string_view text, const std::vector<std::string>& parts) -> std::string {

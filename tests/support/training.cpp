@@ -1,4 +1,5 @@
 #include "tests/support/training.h"
+#include "tests/support/compile_recipe.h"
 
 #include <gmock/gmock.h>
 
@@ -11,8 +12,6 @@
 #include <random>
 
 #include "compiler/base/check.h"
-#include "compiler/check/check_recipe.h"
-#include "compiler/passes/pipeline.h"
 
 namespace shardc {
 
@@ -125,15 +124,7 @@ auto Training::RunCommand(const std::string& run, const Sets& more_sets) const -
 auto Training::Compile(const Sets& more_sets) const -> Plan {
   Sets sets = sets_;
   sets.insert(sets.end(), more_sets.begin(), more_sets.end());
-  SourceSet sources;
-  Diagnostics diagnostics(&sources);
-  const auto recipe = ReadRecipe(folder_ / "tiny.toml", ReadText(folder_ / "tiny.toml"), sets, sources, diagnostics);
-  CHECK(recipe.ok(), "{}", RenderText(diagnostics, {}));
-  CheckRecipe(*recipe, diagnostics);
-  CHECK(!diagnostics.has_errors(), "{}", RenderText(diagnostics, {}));
-  auto plan = shardc::Compile(*recipe, PipelineOptions{}, diagnostics);
-  CHECK(plan.ok(), "{}\n{}", plan.error().message, RenderText(diagnostics, {}));
-  return *std::move(plan);
+  return CompileRecipe(folder_ / "tiny.toml", ReadText(folder_ / "tiny.toml"), sets).plan;
 }
 
 static auto NumberAt(const nlohmann::json& line, const char* key) -> double {

@@ -42,7 +42,7 @@ MESHES = {
     "replicate 2 x dp 2": dict(replicate=2, dp=2),
 }
 
-RECIPE = """[model]
+MODEL = """[model]
 family = "{family}"
 {sizes}tied = {tied}
 
@@ -64,7 +64,8 @@ value = "normal(0, 1 / sqrt(fan_in))"
 [[init.rule]]
 match = "model.embed_tokens.weight"
 value = "normal(0, 0.5)"
-{more_rules}
+{more_rules}"""
+TRAINING = """
 [optimizer]
 lr = {lr}
 betas = [{beta1}, {beta2}]
@@ -109,7 +110,7 @@ def train(family, tied, mesh, **changes):
     settings = dict(OPTIMIZER, family=family, sizes=sizes, tied=str(tied).lower(), batch=GLOBAL, steps=STEPS, more_rules=rules,
                     mesh=toml(mesh))
     recipe, run_dir = SCRATCH / "run.toml", SCRATCH / "run"
-    recipe.write_text(RECIPE.format(**dict(settings, **changes)))
+    recipe.write_text((MODEL + TRAINING).format(**dict(settings, **changes)))
     shutil.rmtree(run_dir, ignore_errors=True)
     done = subprocess.run([ROOT / "build" / "shardc", "run", recipe, "--run-dir", run_dir], capture_output=True, text=True)
     if done.returncode != 0:

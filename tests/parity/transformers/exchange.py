@@ -18,7 +18,7 @@ import struct
 import subprocess
 import sys
 
-from compare import OPTIMIZER, ROOT, SCRATCH, enter, steps_of, tokens_of, train_model
+from compare import OPTIMIZER, ROOT, SCRATCH, TRAINING, enter, steps_of, tokens_of, train_model
 
 BUILD = ROOT / "build"
 LOGIT_TOLERANCE = 1e-4
@@ -50,29 +50,6 @@ seq = {seq}
 [[init.rule]]
 match = "*"
 value = "if num_dims == 1 then normal(1, 0.1) else normal(0, 0.15)"
-"""
-TRAINING = """
-[optimizer]
-lr = {lr}
-betas = [{beta1}, {beta2}]
-eps = {eps}
-weight_decay = {weight_decay}
-clip_norm = {clip_norm}
-
-[data]
-tokens = ["tokens.bin"]
-format = "u16"
-order = "sequential"
-
-[batch]
-global = {batch}
-micro = 1
-
-[train]
-steps = {steps}
-
-[run]
-threads = 1
 """
 
 

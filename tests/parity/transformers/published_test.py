@@ -14,8 +14,8 @@ import sys
 import tempfile
 
 import exchange
-from compare import OPTIMIZER, steps_of
-from exchange import LOGIT_TOLERANCE, LOSS_TOLERANCE, MESHES, NORM_TOLERANCE, TRAINING, settings, shardc
+from compare import OPTIMIZER, TRAINING, steps_of
+from exchange import LOGIT_TOLERANCE, LOSS_TOLERANCE, MESHES, NORM_TOLERANCE, settings, shardc
 from make_published import BATCH, FOLDER, GREEDY, MODELS, PROMPT, STEPS, VOCAB
 
 
