@@ -2,7 +2,7 @@
 
 Run by ctest as published_test.py FOLDER, where shardc and shardc-run are in FOLDER. For each model a recipe that `shardc new --from` made
 is run on four meshes: logits, of which the largest one chooses the next id of the greedy ones, and the steps of a training. Prints how far
-they differ. The tolerances are those of exchange.py.
+they differ. The tolerances are those of exchange.py, but for the losses after the first step: the recorded ones come from another CPU.
 """
 
 import array
@@ -17,6 +17,10 @@ import exchange
 from compare import OPTIMIZER, TRAINING, steps_of
 from exchange import LOGIT_TOLERANCE, LOSS_TOLERANCE, MESHES, NORM_TOLERANCE, settings, shardc
 from make_published import BATCH, FOLDER, GREEDY, MODELS, PROMPT, STEPS, VOCAB
+
+# Adam divides a gradient by its own size, so a gradient near 0 whose sign the order of sums decides moves its element by a whole step of
+# lr. Losses recorded on a CPU with AVX-512 differ by at most 2.4e-5 on one with AVX2, and the difference does not grow with the steps.
+TRAINED_LOSS_TOLERANCE = 5e-5
 
 
 def read(path: pathlib.Path) -> dict[str, array.array]:
@@ -59,10 +63,13 @@ def check(name: str) -> tuple[list[str], bool]:
             shardc("run", recipe, "--run-dir", folder / mesh, *settings([*begins, *of_mesh]))
             steps = steps_of(folder / mesh)
             logit = farthest(logits, expected["logits"])
-            loss = farthest([step["loss"] for step in steps], expected["losses"])
+            losses = [step["loss"] for step in steps]
+            first_loss = farthest(losses[:1], expected["losses"][:1])
+            loss = farthest(losses, expected["losses"])
             norm = farthest([step["grad_norm"] for step in steps], expected["grad_norms"], lambda a, b: abs(a / b - 1))
             lines.append(f"| {name} | {mesh} | {logit:.1e} | {equal} of {GREEDY} | {loss:.1e} | {norm:.1e} |")
-            is_close = is_close and logit <= LOGIT_TOLERANCE and equal == GREEDY and loss <= LOSS_TOLERANCE and norm <= NORM_TOLERANCE
+            is_close = is_close and logit <= LOGIT_TOLERANCE and equal == GREEDY and first_loss <= LOSS_TOLERANCE
+            is_close = is_close and loss <= TRAINED_LOSS_TOLERANCE and norm <= NORM_TOLERANCE
         # `asked` is of the last mesh.
         sampled = shardc("sample", recipe, "--prompt-ids", ",".join(map(str, PROMPT)), "--tokens-out", str(GREEDY), "--temperature", "0", *asked)
         if [int(word) for word in sampled.split()] != greedy:
