@@ -466,9 +466,7 @@ auto Taste(Fruit fruit) -> int;
         check = (sys.executable, ROOT / "tools" / "check" / "pages.py", self.folder)
         for path in ("README.md", "compiler/a/in/deep/one.h", "compiler/b/two.cpp", "runtime/c/three.cu", "runtime/CMakeLists.txt"):
             self.write(path, "")
-        # A folder that is being moved may have a name or none, and be there or not.
-        self.write("compiler/explain/explain.h", "")
-        rows = "| `compiler/a` | `in/` |\n| `compiler/b` | b |\n| `compiler/cost` | cost |\n"
+        rows = "| `compiler/a` | `in/` |\n| `compiler/b` | b |\n"
         for text, fault in (
             (rows + "`runtime/c`", ""),
             (rows.replace("`in/`", "in") + "`runtime/c`, `compiler/a/in`", ""),

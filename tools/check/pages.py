@@ -21,10 +21,6 @@ SOURCES = ("cpp", "h", "cu", "def", "py")
 WHOLE_PATH = re.compile(rf"(?<![\w/.<>-])(?:{'|'.join(TOPS)})/(?:[\w-]+/)*[\w.-]*\w\.(?:{'|'.join(SOURCES)}|md|toml|txt|sh|cmake)\b")
 END_OF_PATH = re.compile(rf"`((?:[\w-]+/)+[\w.-]+\.(?:{'|'.join(SOURCES)}))`")
 ROW = re.compile(r"^\| `((?:compiler|runtime)/[\w/]+)` \|(.*)$", re.MULTILINE)
-# Folders that are being moved: architecture.md may name them before they are there, and lack them while they are still there.
-# Empty when all moves are done.
-MOVING = {"compiler/explain", "compiler/cluster", "compiler/base/text", "compiler/keys", "compiler/start", "compiler/cost", "compiler/fit",
-          "compiler/report", "compiler/launchers", "runtime/meet"}
 
 
 def files_of(root: pathlib.Path) -> set[str]:
@@ -57,11 +53,11 @@ def folder_faults(root: pathlib.Path, files: set[str]) -> list[str]:
     folders = {"/".join(file.split("/")[:-1][:3]) for file in files
                if file.startswith(PROGRAM) and file.count("/") > 1 and file.endswith((".cpp", ".h", ".cu"))}
     faults = []
-    for folder in sorted(folders - MOVING):
+    for folder in sorted(folders):
         outer, name = folder.rsplit("/", 1)
         if f"`{folder}`" not in text and f"`{name}/`" not in rows.get(outer, ""):
             faults.append(f"{ARCHITECTURE}: it does not name {folder}")
-    for folder in sorted(rows.keys() - folders - MOVING):
+    for folder in sorted(rows.keys() - folders):
         if not (root / folder).is_dir():
             faults.append(f"{ARCHITECTURE}: {folder} has a row and is not there")
     return faults
