@@ -65,8 +65,7 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
     return;
   }
   // Where a bound is no double (2^63 - 1), it is the limit of the type as well.
-  const auto value = static_cast<double>(leaf.value);
-  if (value < range->low || value > range->high) {
+  if (!range->Holds(static_cast<double>(leaf.value))) {
     context.MarkFaulty(leaf);
     context.diags()
         .Build(leaf.at, DiagnosticKind::OutOfRange, key.name, leaf.value,

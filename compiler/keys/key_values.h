@@ -1,4 +1,4 @@
-// What single keys accept, by their types and the rows of schemas/recipe_values.def.
+// The values that single keys accept, by their types and the rows of schemas/recipe_values.def.
 #pragma once
 
 #include <optional>
@@ -14,6 +14,9 @@ struct ValueRange {
   /// As in the row: whole numbers keep all their digits.
   std::string low_text;
   std::string high_text;
+
+  /// Returns false for NaN too.
+  auto Holds(double value) const -> bool { return value >= low && value <= high; }
 };
 
 /// Returns the range of a key, "model.layers"; nothing if it has none.

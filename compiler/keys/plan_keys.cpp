@@ -83,7 +83,7 @@ template <class T>
 auto IsInRange(const KeyInfo& key, const T& value) -> bool {
   if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>) {
     const auto range = RangeOf(key.path());
-    return !range || (static_cast<double>(value) >= range->low && static_cast<double>(value) <= range->high);
+    return !range || range->Holds(static_cast<double>(value));
   } else {
     return true;
   }

@@ -8,6 +8,7 @@
 #include "compiler/base/byte_limit.h"
 #include "compiler/base/devices.h"
 #include "compiler/base/plan_limits.h"
+#include "compiler/keys/key_values.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/loops.h"
 #include "compiler/verify/internal.h"
@@ -123,11 +124,10 @@ auto StructureVerifier::Settings() -> void {
     findings_.Add("setting-range"_rule, "run.peak_flops is {}, expected a finite number from 0", run.peak_flops);
   }
   const auto expect_as_key = [&](std::string_view path, double value) {
-#define RANGE(key, low, high)                                                                      \
-  if (path == key && !(value >= static_cast<double>(low) && value <= static_cast<double>(high))) { \
-    findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", path, value, #low, #high);  \
-  }
-#include "schemas/recipe_values.def"
+    if (const auto range = RangeOf(path); range && !range->Holds(value)) {
+      findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", path, value, range->low_text,
+                    range->high_text);
+    }
   };
 #define RUN_KEY(section, name, ...) expect_as_key(#section "." #name, static_cast<double>(run.name));
 #include "schemas/recipe_keys.def"
