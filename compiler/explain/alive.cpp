@@ -136,9 +136,11 @@ static auto KeyOfWhole(const Plan& plan, const Life& life) -> std::string {
   }
   const bool is_of_one = std::ranges::any_of(
       sub_vector.segments, [&](const Segment& segment) { return segment.end - segment.begin > sub_vector.length / 2; });
+  if (!is_of_one) {
+    return "shard.units";
+  }
   // A unit of a size takes as many more parameters as these have fewer elements.
-  const bool has_size = KeysOf(plan).shard.units.value_or("").starts_with("size:");
-  return !is_of_one ? "shard.units" : has_size ? "" : "mesh.tp";
+  return KeysOf(plan).shard.units.value_or("").starts_with("size:") ? "" : "mesh.tp";
 }
 
 /// Returns true of a part of gathered parameters that a rank keeps from forward to backward.
@@ -252,7 +254,6 @@ class Judge {
 
  private:
   auto UseOf(BufferId id) -> NameUse& { return *uses_of_[static_cast<size_t>(id.index)]; }
-  auto DepthOf(const std::optional<int64_t>& prefetch) const -> int64_t;
 
   const Plan& plan_;
   PlanKeys keys_;
@@ -295,10 +296,6 @@ Judge::Judge(const Plan& plan) : plan_(plan), keys_(KeysOf(plan)) {
   }
 }
 
-auto Judge::DepthOf(const std::optional<int64_t>& prefetch) const -> int64_t {
-  return prefetch.value_or(FactsOf(plan_.device).family == DeviceFamily::Cuda ? 1 : 0);
-}
-
 auto Judge::Lowers(const Row& row) const -> bool {
   const std::string& key = row.alike.key;
   const NameUse& use = uses_.at(row.alike.name);
@@ -320,8 +317,8 @@ auto Judge::Lowers(const Row& row) const -> bool {
   // Units of a size may be smaller than a block.
   const int64_t in_use = keys_.shard.units.value_or("").starts_with("size:") ? plan_.units.size() : 1;
   const bool has_ring = keys_.shard.gather_ring.has_value();
-  const int64_t forward = DepthOf(keys_.shard.prefetch_forward);
-  const int64_t backward = DepthOf(keys_.shard.prefetch_backward);
+  const int64_t forward = PrefetchDepth(plan_, keys_.shard.prefetch_forward);
+  const int64_t backward = PrefetchDepth(plan_, keys_.shard.prefetch_backward);
   if (key == "shard.prefetch_forward" || key == "shard.prefetch_backward") {
     // One unit is in use wherever the peak is.
     const auto num_kept = std::ranges::count(plan_.units, false, &Unit::reshard_after_forward);

@@ -110,7 +110,7 @@ static auto ChunksOf(const Plan& plan, const PlanKeys& keys) -> SubjectOffers {
 
 /// Returns the depths of gathers ahead in this direction: 0, and as it is.
 static auto PrefetchOf(const Plan& plan, const std::optional<int64_t>& depth, std::string_view key) -> SubjectOffers {
-  const bool is_ahead = depth.value_or(FactsOf(plan.device).family == DeviceFamily::Cuda ? 1 : 0) > 0;
+  const bool is_ahead = PrefetchDepth(plan, depth) > 0;
   return is_ahead ? SubjectOffers{.offers = {{.sets = {fmt::format("{}=0", key)}}, {}}, .as_is = 1, .least = {0}}
                   : SubjectOffers{};
 }

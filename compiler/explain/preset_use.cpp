@@ -19,13 +19,13 @@ static auto IsSetByOption(const Plan& plan, const std::string& key) -> bool {
 auto PresetUseOf(const Plan& plan) -> PresetUse {
   constexpr std::string_view Model = "model.";
   PresetUse use;
-  const PlanKeys keys = KeysOf(plan);
-  const PresetRow* preset = keys.model.preset ? PresetNamed(keys.model.preset->text()) : nullptr;
+  const PresetRow* preset = PresetOf(plan);
   if (preset == nullptr) {
     return use;
   }
   use.name = preset->name;
-  use.scheme = keys.init.scheme ? keys.init.scheme->text() : "";
+  const auto scheme = KeysOf(plan).init.scheme;
+  use.scheme = scheme ? scheme->text() : "";
   for (const RecipeEntry& entry : plan.recipe) {
     const bool is_of_model = entry.key.starts_with(Model) && entry.key != "model.preset";
     if (!is_of_model && entry.key != "init.scheme") {

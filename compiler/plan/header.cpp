@@ -8,6 +8,7 @@
 #include "compiler/base/family_keys.h"
 #include "compiler/base/machine_rows.h"
 #include "compiler/keys/source_name.h"
+#include "compiler/keys/toml_value.h"
 #include "compiler/plan/field_text.h"
 #include "compiler/plan/fields.h"
 
@@ -18,6 +19,16 @@ auto KeysOf(const Plan& plan) -> PlanKeys { return ReadKeys(plan.recipe).keys; }
 auto IsAssumed(const Plan& plan, OriginKey key) -> bool {
   return std::ranges::any_of(plan.recipe,
                              [&](const RecipeEntry& entry) { return entry.key == key.text() && entry.is_assumed; });
+}
+
+auto PresetOf(const Plan& plan) -> const PresetRow* {
+  const auto entry = std::ranges::find(plan.recipe, OriginKey("model.preset").text(), &RecipeEntry::key);
+  const auto name = entry == plan.recipe.end() ? std::nullopt : ReadToml(entry->value);
+  return name ? PresetNamed(name->text) : nullptr;
+}
+
+auto PrefetchDepth(const Plan& plan, const std::optional<int64_t>& depth) -> int64_t {
+  return depth.value_or(FactsOf(plan.device).family == DeviceFamily::Cuda ? 1 : 0);
 }
 
 auto ModelSize(const PlanHeader& header, const std::string& name) -> std::optional<int64_t> {

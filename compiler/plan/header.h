@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/base/preset_rows.h"
 #include "compiler/keys/plan_keys.h"
 #include "compiler/plan/plan.h"
 
@@ -17,6 +18,13 @@ namespace shardc {
 auto KeysOf(const Plan& plan) -> PlanKeys;
 /// Returns true if the recipe left the key out, and the plan has a value for it only so that it could be made.
 auto IsAssumed(const Plan& plan, OriginKey key) -> bool;
+
+/// Returns the preset that the recipe names; null if it names none that there is. Reads that line alone: traces ask for
+/// each op.
+auto PresetOf(const Plan& plan) -> const PresetRow*;
+/// Returns how many units are gathered ahead by shard.prefetch_forward or shard.prefetch_backward, whose value in the
+/// plan's keys is `depth`.
+auto PrefetchDepth(const Plan& plan, const std::optional<int64_t>& depth) -> int64_t;
 
 /// Returns a size of the line `model`, such as "heads"; nothing if the line lacks it.
 auto ModelSize(const PlanHeader& header, const std::string& name) -> std::optional<int64_t>;

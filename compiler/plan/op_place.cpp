@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "compiler/base/preset_rows.h"
 #include "compiler/plan/header.h"
 
 namespace shardc {
@@ -17,11 +16,8 @@ auto OriginText(const Plan& plan, const Origin& origin) -> std::string {
       return fmt::format("from --set {}", set);
     }
   }
-  if (const auto& preset = KeysOf(plan).model.preset) {
-    const PresetRow* row = PresetNamed(preset->text());
-    if (row != nullptr && !ValueIn(*row, key).empty()) {
-      return fmt::format("from the preset {}, {}", row->name, key);
-    }
+  if (const PresetRow* preset = PresetOf(plan); preset != nullptr && !ValueIn(*preset, key).empty()) {
+    return fmt::format("from the preset {}, {}", preset->name, key);
   }
   return key.empty() ? "" : fmt::format("from the default of {}", key);
 }

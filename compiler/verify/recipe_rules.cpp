@@ -1,13 +1,11 @@
 // 1. Find the table of each parameter or unit: an exact name beats a pattern.
 // 2. Compare the parameter or unit with it. A rule of initial values is compared after everything known was put into
-// it,
-//    as pass build does. Of a scheme, whose rules are by kinds of parameters, each rule may be that of a parameter.
+//    it, as pass build does. Of a scheme, whose rules are by kinds of parameters, each rule may be that of a parameter.
 //
 // A plan may leave out any line. What the parameters have from a line that is left out is not judged. But a scheme
 // gives the rules of all parameters that no line names otherwise.
 #include "compiler/verify/recipe_rules.h"
 
-#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -16,6 +14,7 @@
 #include "compiler/expr/init_schemes.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/ops/unit_collectives.h"
+#include "compiler/plan/header.h"
 #include "compiler/plan/init_rule.h"
 
 namespace shardc {
@@ -191,8 +190,7 @@ auto RuleVerifier::Gives(const std::string& rule, const Parameter& parameter) ->
 auto RuleVerifier::InitRules() -> void {
   const auto& init = keys_.init;
   for (const char* size : {"layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq"}) {
-    const auto found = plan_.model.find(size);
-    variables_[size] = found == plan_.model.end() ? 0 : std::strtod(found->second.c_str(), nullptr);
+    variables_[size] = static_cast<double>(ModelSize(plan_, size).value_or(0));
   }
   if (init.std) {
     variables_["init_std"] = *init.std;
