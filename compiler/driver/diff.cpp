@@ -33,7 +33,7 @@ static auto PlanOf(const RecipeOptions& options) -> ErrorOr<Plan> {
 }
 
 static auto RunDiff(const DiffOptions& options) -> ExitCode {
-  // What --set and --unset change is B; where no B is named, B is A with the change.
+  // --set and --unset change B; where no B is named, B is A with the change.
   RecipeOptions first = options.recipe;
   first.sets.clear();
   first.unsets.clear();

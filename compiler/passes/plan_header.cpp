@@ -39,7 +39,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   keys.run.comm = OneOf(ResolveComm(recipe));
   keys.start.run_id = RunIdOf(recipe);
 
-  // What depends on folders.
+  // The parts that depend on folders.
   plan.data = DataOf(recipe);
   plan.heads = HeadsOf(recipe);
   plan.run.run_dir = RunDirOf(recipe);

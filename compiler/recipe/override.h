@@ -1,4 +1,4 @@
-// What the command line changes of a recipe: `--set section.key=value`, a recipe text of one key, whose value may be a
+// Changes of a recipe by the command line: `--set section.key=value`, a recipe text of one key, whose value may be a
 // bare word; and `--unset section.key`, which takes a key out.
 #pragma once
 

@@ -1,6 +1,6 @@
 // The texts that a recipe is made of, in their order: the user's file without the keys of --unset, each --set over it,
-// then the preset and the
-// assumed values for the keys that these leave out. Every key that no text gives takes its default or is an error.
+// then the preset and the assumed values for the keys that these leave out. Every key that no text gives takes its
+// default or is an error.
 
 #include <algorithm>
 

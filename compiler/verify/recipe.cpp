@@ -76,7 +76,7 @@ class RecipeVerifier {
   auto Recomputation() -> void;
   auto Start() -> void;
 
-  // What the plan has of keys beside its header.
+  // The values that the plan has for keys beside its header.
   auto Triggers() const -> PlanKeys;
   auto Halts() const -> PlanKeys;
   auto Scalars() const -> PlanKeys;

@@ -43,7 +43,7 @@ struct GoldenCase {
   std::string folder;
   std::string stem;
   WholeRecipe recipe;
-  /// What is wrong with the `# run:` line or the `# base:` line, or empty.
+  /// The fault of the `# run:` line or the `# base:` line, or empty.
   std::string fault;
 
   std::vector<std::string> emit;

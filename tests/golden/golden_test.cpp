@@ -33,7 +33,7 @@ TEST_P(Golden, IsAsRecorded) {
     EXPECT_LE(LinesOf(file.text).size(), MaxGoldenLines)
         << path << " is too long to read; record a section of the plan";
     ExpectRecorded(path, file.text, update, [&](const std::string& recorded) {
-      // Of a difference: the plan that was recorded beside the plan of this build, while that fits the other case's.
+      // The plan that was recorded, where a difference gives it, beside the plan of this build.
       const auto plan = file.after.empty() ? std::nullopt : Patched(file.before, recorded);
       return plan && *plan != file.after ? UnifiedDiff(*plan, file.after, path, "what this build makes")
                                          : UnifiedDiff(recorded, file.text, path, "what this build makes");
