@@ -134,7 +134,7 @@ TEST_F(Notes, NothingToSayIsNotSaid) {
 }
 
 TEST_F(Notes, RoundedSeedIsTold) {
-  const std::string recipe = std::string(SHARDC_SOURCE_DIR) + "/tests/plan/seed.toml";
+  const std::string recipe = SHARDC_SOURCE_DIR "/tests/plan/seed.toml";
   EXPECT_THAT(Ask({"check", recipe}, {}).err, Not(HasSubstr("the seed holds")));
   EXPECT_THAT(Ask({"check", recipe}, {"precision.master=bf16"}).err,
               HasSubstr(" parameters are kept in fewer bits than the seed holds, so that their values are rounded; set "

@@ -59,7 +59,7 @@ TEST_F(PlanFiles, AllCommandsRefuseAPlanInTheSameWords) {
     if (CanRun()) {
       commands.push_back({"run", path, "--run-dir", folder_ / "run"});
       commands.push_back(
-          {"eval", path, "--checkpoint", std::string(SHARDC_SOURCE_DIR) + "/tests/support/seed/step-00000002"});
+          {"eval", path, "--checkpoint", SHARDC_SOURCE_DIR "/tests/support/seed/step-00000002"});
     }
     for (const auto& command : commands) {
       const Finished finished = Ask(command);

@@ -45,7 +45,7 @@ TEST(WorkingDirectory, MayBeGone) {
   const std::string plan = folder / "sound.plan";
   ASSERT_EQ(RunProgram(Shardc(), {"plan", sound, "-o", plan}).exit_code, 0);
   const std::string gone = folder / "gone";
-  const std::string model = std::string(SHARDC_SOURCE_DIR) + "/tests/support/published";
+  const std::string model = SHARDC_SOURCE_DIR "/tests/support/published";
   const auto run_there = [&](const std::vector<std::string>& command) {
     std::filesystem::create_directory(gone);
     return RunProcess(command, {.folder = gone, .before_exec = [&] { std::filesystem::remove(gone); }});

@@ -13,7 +13,7 @@
 namespace shardc {
 namespace {
 
-const std::string Page = std::string(SHARDC_SOURCE_DIR) + "/docs/expressions.md";
+const std::string Page = SHARDC_SOURCE_DIR "/docs/expressions.md";
 
 TEST(ExprReference, TablesOfThePageAreCurrent) {
   const std::string page = ReadText(Page);

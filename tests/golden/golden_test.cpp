@@ -101,7 +101,7 @@ TEST(GoldenFiles, LikeNamesComparablePlan) {
 TEST(GoldenFiles, RecipesRepeatNothingOfTheirBases) {
   std::set<std::string> bases;
   for (const GoldenCase& golden : GoldenCases()) {
-    const std::string folder = std::string(SHARDC_SOURCE_DIR) + "/" + golden.folder;
+    const std::string folder = std::string(SHARDC_SOURCE_DIR "/") + golden.folder;
     const auto repeated = FindRepeated(folder, ReadRepositoryFile(golden.recipe_path()));
     ASSERT_TRUE(repeated.ok()) << golden.recipe_path() << ": " << repeated.error().message;
     EXPECT_EQ(*repeated, "") << golden.recipe_path() << " gives this key the value that its base gives it";

@@ -52,7 +52,7 @@ constexpr size_t NotInSamples = 209'000;
 
 TEST_F(TokenFiles, OtherBytesAreRefused) {
   Write("b", {NotInSamples});
-  const std::string seed = std::string(SHARDC_SOURCE_DIR) + "/tests/support/seed/step-00000002";
+  const std::string seed = SHARDC_SOURCE_DIR "/tests/support/seed/step-00000002";
   struct Case {
     Shape shape;
     std::vector<std::string> command;

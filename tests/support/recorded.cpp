@@ -13,7 +13,7 @@ namespace shardc {
 
 auto ExpectRecorded(const std::string& path, const std::string& text, std::string_view accept,
                     const ShowDifference& show) -> void {
-  const std::string place = std::string(SHARDC_SOURCE_DIR) + "/" + path;
+  const std::string place = std::string(SHARDC_SOURCE_DIR "/") + path;
   const bool is_there = std::filesystem::exists(place);
   const std::string recorded = is_there ? ReadText(place) : "";
   if (is_there && recorded == text) {
