@@ -304,8 +304,11 @@ auto RunText(const Report& report) -> std::string {
   const std::string kept = run.checkpoint_keep == 0   ? "all are kept"
                            : run.checkpoint_keep == 1 ? "the newest is kept"
                                                       : fmt::format("the newest {} are kept", run.checkpoint_keep);
-  return fmt::format("{}, {}; a checkpoint has {}, and {}", Counted(run.steps, "step"), all,
-                     FormatMemory(report.checkpoint), kept);
+  const std::string each = run.keep_every > 0 ? fmt::format(", one of every {} for good", run.keep_every) : "";
+  const std::string steps =
+      run.keep_steps.empty() ? "" : fmt::format(", of steps {} for good", fmt::join(run.keep_steps, ", "));
+  return fmt::format("{}, {}; a checkpoint has {}, and {}{}{}", Counted(run.steps, "step"), all,
+                     FormatMemory(report.checkpoint), kept, each, steps);
 }
 
 }  // namespace

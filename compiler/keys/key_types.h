@@ -80,6 +80,7 @@ using Real = double;
 using Bool = bool;
 using Text = std::string;
 using Texts = std::vector<std::string>;
+using Ints = std::vector<int64_t>;
 using Reals = std::vector<double>;
 template <class E>
 using OneOf = shardc::OneOf<E>;

@@ -46,6 +46,7 @@ auto DescribeType(std::string_view type) -> std::string_view {
       {"Bool", "true or false"},
       {"Text", "text in quotes"},
       {"Texts", "a list of texts"},
+      {"Ints", "a list of whole numbers"},
       {"Reals", "a list of numbers"},
       {"Formula", "a number, or an expression in quotes"},
       {"ByteSize", "0, or a size in quotes, such as \"4 GiB\""},

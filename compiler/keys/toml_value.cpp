@@ -44,6 +44,7 @@ static auto WriteList(const std::vector<T>& values) -> std::string {
 }
 
 auto WriteToml(const std::vector<std::string>& value) -> std::string { return WriteList(value); }
+auto WriteToml(const std::vector<int64_t>& value) -> std::string { return WriteList(value); }
 auto WriteToml(const std::vector<double>& value) -> std::string { return WriteList(value); }
 
 auto IsPlainNumber(const std::string& text) -> bool {

@@ -21,6 +21,7 @@ auto WriteToml(double value) -> std::string;
 auto WriteToml(bool value) -> std::string;
 auto WriteToml(const std::string& value) -> std::string;
 auto WriteToml(const std::vector<std::string>& value) -> std::string;
+auto WriteToml(const std::vector<int64_t>& value) -> std::string;
 auto WriteToml(const std::vector<double>& value) -> std::string;
 /// Writes plain numbers, true and false without quotes.
 auto WriteToml(const Formula& value) -> std::string;

@@ -54,6 +54,7 @@ auto FieldText(int64_t value) -> std::string { return std::to_string(value); }
 auto FieldText(uint64_t value) -> std::string { return std::to_string(value); }
 auto FieldText(double value) -> std::string { return fmt::format("{}", value); }
 auto FieldText(const std::string& value) -> std::string { return QuoteIfNeeded(value); }
+auto FieldText(const std::vector<int64_t>& value) -> std::string { return fmt::format("{}", fmt::join(value, ",")); }
 auto FieldText(Bytes value) -> std::string { return std::to_string(value.value); }
 auto FieldText(AxisSet value) -> std::string { return ToText(value); }
 auto FieldText(const RankExpr& value) -> std::string { return ToText(value); }
@@ -155,22 +156,6 @@ auto FieldParser::Read(std::string_view text, ExitCode& value) const -> std::str
   }
   value = static_cast<ExitCode>(code);
   return {};
-}
-
-auto FieldParser::Read(std::string_view text, std::vector<EventId>& value) const -> std::string {
-  value.clear();
-  while (true) {
-    const size_t comma = text.find(',');
-    EventId event;
-    if (std::string expected = Read(text.substr(0, comma), event); !expected.empty()) {
-      return expected;
-    }
-    value.push_back(event);
-    if (comma == std::string_view::npos) {
-      return {};
-    }
-    text.remove_prefix(comma + 1);
-  }
 }
 
 auto FieldParser::Read(std::string_view text, Predicate& value) const -> std::string {

@@ -26,6 +26,7 @@ auto FieldText(uint64_t value) -> std::string;
 /// Returns the shortest decimal that reads back to the same double.
 auto FieldText(double value) -> std::string;
 auto FieldText(const std::string& value) -> std::string;
+auto FieldText(const std::vector<int64_t>& value) -> std::string;
 auto FieldText(Bytes value) -> std::string;
 auto FieldText(AxisSet value) -> std::string;
 auto FieldText(const RankExpr& value) -> std::string;
@@ -72,7 +73,21 @@ class FieldParser {
   auto Read(std::string_view text, AxisSet& value) const -> std::string;
   auto Read(std::string_view text, RankExpr& value) const -> std::string;
   auto Read(std::string_view text, ExitCode& value) const -> std::string;
-  auto Read(std::string_view text, std::vector<EventId>& value) const -> std::string;
+  /// Reads items between commas.
+  template <class Item>
+  auto Read(std::string_view text, std::vector<Item>& value) const -> std::string {
+    value.clear();
+    while (true) {
+      const size_t comma = text.find(',');
+      if (std::string expected = Read(text.substr(0, comma), value.emplace_back()); !expected.empty()) {
+        return expected;
+      }
+      if (comma == std::string_view::npos) {
+        return {};
+      }
+      text.remove_prefix(comma + 1);
+    }
+  }
   auto Read(std::string_view text, Predicate& value) const -> std::string;
   auto Read(std::string_view text, ValueRole& value) const -> std::string;
   template <NamedEnum E>

@@ -47,7 +47,8 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Default("scan", run.scan_bytes, RunSettings::DefaultScanBytes);
   visitor.Default("peak_flops", run.peak_flops, 0.0);
   visitor.Default("attention_workspace", run.attention_workspace, RunSettings::DefaultAttentionWorkspace);
-#define RUN_KEY(section, name, Type, default_, doc) visitor.Default(#name, run.name, setting_type::Type{default_});
+  const RunSettings defaults;
+#define RUN_KEY(section, name, ...) visitor.Default(#name, run.name, defaults.name);
 #include "schemas/recipe_keys.def"
 }
 

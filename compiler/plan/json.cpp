@@ -23,7 +23,7 @@ struct JsonWriter {
       object[std::string(name)] = value;
     } else if constexpr (std::same_as<T, Bytes>) {
       object[std::string(name)] = value.value;
-    } else if constexpr (std::same_as<T, std::string>) {
+    } else if constexpr (std::same_as<T, std::string> || std::same_as<T, std::vector<int64_t>>) {
       object[std::string(name)] = value;
     } else if constexpr (std::same_as<T, ExitCode>) {
       object[std::string(name)] = static_cast<int>(value);

@@ -34,6 +34,8 @@ auto TypeOf() -> Json {
     return Type("number");
   } else if constexpr (std::same_as<T, std::vector<EventId>> || std::same_as<T, std::vector<std::string>>) {
     return ArrayOf(Type("string"));
+  } else if constexpr (std::same_as<T, std::vector<int64_t>>) {
+    return ArrayOf(Type("integer"));
   } else if constexpr (NamedEnum<T>) {
     return WordOf<T>();
   } else {

@@ -103,6 +103,9 @@ namespace setting_type {
 using Int = int64_t;
 using Real = double;
 using Bool = bool;
+using Ints = std::vector<int64_t>;
+template <class E>
+using OneOf = E;
 }  // namespace setting_type
 
 /// Settings of the run beside its ops. They change nothing that an op computes, save which losses are spikes.
@@ -135,8 +138,11 @@ struct RunSettings {
   /// Bytes that scores take at most while attention's backward runs on a GPU.
   int64_t attention_workspace = DefaultAttentionWorkspace;
   // Keys of the recipe that the plan hands on as they are. Their rows have their meaning.
+#define UNSET \
+  {}
 #define RUN_KEY(section, name, Type, default_, doc) setting_type::Type name = default_;
 #include "schemas/recipe_keys.def"
+#undef UNSET
 
   friend auto operator==(const RunSettings&, const RunSettings&) -> bool = default;
 };

@@ -28,6 +28,9 @@ static auto TypeSchema(std::string_view type) -> Json {
   if (type == "Texts") {
     return {{"type", "array"}, {"items", {{"type", "string"}}}};
   }
+  if (type == "Ints") {
+    return {{"type", "array"}, {"items", {{"type", "integer"}}}};
+  }
   if (type == "Reals") {
     return {{"type", "array"}, {"items", {{"type", "number"}}}};
   }

@@ -123,13 +123,15 @@ auto StructureVerifier::Settings() -> void {
   if (!(run.peak_flops >= 0 && std::isfinite(run.peak_flops))) {
     findings_.Add("setting-range"_rule, "run.peak_flops is {}, expected a finite number from 0", run.peak_flops);
   }
-  const auto expect_as_key = [&](std::string_view path, double value) {
-    if (const auto range = RangeOf(path); range && !range->Holds(value)) {
-      findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", path, value, range->low_text,
-                    range->high_text);
+  const auto expect_as_key = [&](std::string_view path, const auto& value) {
+    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
+      if (const auto range = RangeOf(path); range && !range->Holds(static_cast<double>(value))) {
+        findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", path, value, range->low_text,
+                      range->high_text);
+      }
     }
   };
-#define RUN_KEY(section, name, ...) expect_as_key(#section "." #name, static_cast<double>(run.name));
+#define RUN_KEY(section, name, ...) expect_as_key(#section "." #name, run.name);
 #include "schemas/recipe_keys.def"
   if (plan_.kernels == KernelSet::Reference && FactsOf(plan_.device).family != DeviceFamily::Cpu) {
     findings_.Add("kernel-set"_rule, "the plan is for {}, and its kernels are the reference ones, which run on CPUs",

@@ -175,6 +175,16 @@ auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
   return Success{};
 }
 
+/// Is the checkpoint of that step one that the recipe keeps for good?
+static auto IsKeptForGood(const Plan& plan, int64_t step) -> bool {
+  const auto is_kept = [&](const Trigger& trigger) {
+    return trigger.section == SectionKind::Save && trigger.kind == TriggerKind::EverySteps &&
+           step % trigger.every == 0 && step / trigger.every % plan.run.keep_every == 0;
+  };
+  return (plan.run.keep_every > 0 && std::ranges::any_of(plan.triggers, is_kept)) ||
+         std::ranges::find(plan.run.keep_steps, step) != plan.run.keep_steps.end();
+}
+
 auto CheckpointWriter::Retire() -> void {
   const RunSettings& run = options_.plan->run;
   if (run.checkpoint_keep <= 0) {
@@ -198,6 +208,9 @@ auto CheckpointWriter::Retire() -> void {
   }
   std::sort(steps.rbegin(), steps.rend());
   for (size_t i = static_cast<size_t>(run.checkpoint_keep); i < steps.size(); ++i) {
+    if (IsKeptForGood(*options_.plan, steps[i])) {
+      continue;
+    }
     // First the name goes, at once; then the files: never is half a checkpoint found under a good name.
     const std::string temporary =
         TemporaryName(steps[i], run.run_id, lease_ == nullptr ? "" : lease_->token().substr(0, TagBytes - 1));

@@ -173,7 +173,26 @@ auto RankRunner::RunSection(SectionKind section) -> Status {
   return program->Run(CompletedSteps());
 }
 
-auto RankRunner::RunOnce(SectionKind section) -> Status {
+auto RankRunner::GoOnAfter(const Error& save_failure) -> Status {
+  constexpr int64_t MostInARow = 3;
+  // Another code means that the state, the ranks or the plan are at fault.
+  if (plan_.run.on_failure == OnSaveFailure::Stop || save_failure.code != ExitCode::Environment) {
+    return save_failure;
+  }
+  if (++failed_saves_ == MostInARow) {
+    return Fail(save_failure.code, "{}; {} saves in a row have failed", save_failure.message, MostInARow);
+  }
+  if (leads()) {
+    progress_->Note(
+        fmt::format("warning: {}; the run goes on, as `checkpoint.on_failure` is \"continue\"", save_failure.message));
+  }
+  // The end of the run, or a stop, saves this step again.
+  ran_at_step_.erase(SectionKind::Save);
+  return Success{};
+}
+
+auto RankRunner::RunOnce(const Trigger& trigger) -> Status {
+  const SectionKind section = trigger.section;
   if (!ran_at_step_.insert(section).second) {
     return Success{};
   }
@@ -185,9 +204,12 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
   }
   const Stopwatch watch;
   if (const Status ran = RunSection(section); !ran) {
-    return divergence_.OfSave(ran.error(), NewestCheckpoint());
+    const Error failure = divergence_.OfSave(ran.error(), NewestCheckpoint());
+    const bool is_on_the_way = section == SectionKind::Save && trigger.kind == TriggerKind::EverySteps;
+    return is_on_the_way ? GoOnAfter(failure) : Status(failure);
   }
   if (section == SectionKind::Save) {
+    failed_saves_ = 0;
     time_limit_.NoteSave(watch.Elapsed());
   }
   if (section == SectionKind::Eval && leads()) {
@@ -229,7 +251,7 @@ auto RankRunner::CompareCopies() -> Status {
 auto RankRunner::Fire(TriggerKind kind) -> Status {
   for (const Trigger& trigger : plan_.triggers) {
     if (trigger.kind == kind) {
-      RETURN_IF_ERROR(RunOnce(trigger.section));
+      RETURN_IF_ERROR(RunOnce(trigger));
     }
   }
   return Success{};
@@ -238,7 +260,7 @@ auto RankRunner::Fire(TriggerKind kind) -> Status {
 auto RankRunner::FireEvery() -> Status {
   for (const Trigger& trigger : plan_.triggers) {
     if (trigger.kind == TriggerKind::EverySteps && CompletedSteps() % trigger.every == 0) {
-      RETURN_IF_ERROR(RunOnce(trigger.section));
+      RETURN_IF_ERROR(RunOnce(trigger));
     }
   }
   return Success{};

@@ -73,7 +73,10 @@ class RankRunner {
   /// steps. Errors: as CompareReplicas, with the step and the checkpoint that the run can continue from.
   auto CompareCopies() -> Status;
   /// Runs a section once for a number of completed steps, however many triggers name it.
-  auto RunOnce(SectionKind section) -> Status;
+  auto RunOnce(const Trigger& trigger) -> Status;
+  /// Returns success where the run goes on after this failure of a save on its way, which is told then. The same on all
+  /// ranks, as errors of saves are.
+  auto GoOnAfter(const Error& save_failure) -> Status;
   /// Takes the lease of the checkpoint directory, for as long as this runner lives.
   auto OwnCheckpointDirectory() -> Status;
   /// Opens the checkpoint and binds the restore section, which reads it when it runs.
@@ -140,6 +143,8 @@ class RankRunner {
   std::string restored_from_;
   /// The number of completed steps that CompareCopies looked at last.
   int64_t compared_at_ = -1;
+  /// The number of saves that failed since the last that did not.
+  int64_t failed_saves_ = 0;
   Divergence divergence_;
   /// The trace, if one was asked for.
   std::unique_ptr<Trace> trace_;

@@ -2,7 +2,6 @@
 // to do, and what a run has saved stays as it is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -370,27 +369,6 @@ TEST_F(BadInput, RunDirectoryThatCannotBeWritten) {
   EXPECT_THAT(outcome.err, HasSubstr(read_only));
   EXPECT_THAT(outcome.err, AnyOf(HasSubstr("Permission denied"), HasSubstr("Operation not permitted"),
                                  HasSubstr("Read-only file system"), HasSubstr("No such file or directory")));
-}
-
-TEST_F(BadInput, SaveThatFindsNoRoomLeavesTheOlderOnes) {
-  const std::string run_dir = CopyOfRun("full");
-  const auto before = ContentsOf(run_dir + "/checkpoints");
-  // Between a plan and a rank's file.
-  constexpr rlim_t Limit = 150'000;
-  ASSERT_LT(ReadText(run_dir + "/attempts/0001/plan.shardc").size(), Limit);
-  ASSERT_GT(before.at("step-00000020/rank-00000.safetensors").size(), Limit);
-  const Outcome outcome = RunProcess(training_->RunCommand("full", {"train.steps=30"}), {.before_exec = [] {
-                                       const rlimit limit{.rlim_cur = Limit, .rlim_max = Limit};
-                                       setrlimit(RLIMIT_FSIZE, &limit);
-                                     }});
-  EXPECT_EQ(outcome.status, 6) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("checkpoint of step 30 not committed: "));
-  EXPECT_THAT(outcome.err, HasSubstr("File too large"));
-  EXPECT_THAT(outcome.err, HasSubstr("older checkpoints stand"));
-  EXPECT_TRUE(ContentsOf(run_dir + "/checkpoints") == before);
-  EXPECT_THAT(UnfinishedSavesOf(run_dir), IsEmpty()) << "the disk space is given back";
-  EXPECT_EQ(training_->Run("full", {"train.steps=30"}).status, 0);
-  EXPECT_EQ(CheckpointsOf(run_dir).back(), "step-00000030");
 }
 
 TEST_F(BadInput, VariablesOfALauncherThatAreNotAllThere) {

@@ -168,6 +168,9 @@ TEST(PlanText, SettingsOfTheRunThatHoldTheirDefaultAreLeftOut) {
   EXPECT_THAT(run_line({"checkpoint.keep=1", "train.log_every=1", "run.threads=2", "run.compare_every=0"}),
               testing::AllOf(testing::HasSubstr(" checkpoint_keep=1 "), testing::HasSubstr(" log_every=1 "),
                              testing::HasSubstr(" threads=2 "), testing::HasSubstr(" compare_every=0")));
+  EXPECT_THAT(run_line({"checkpoint.every=2", "checkpoint.keep_every=3", "checkpoint.keep_steps=[2, 8]",
+                        "checkpoint.on_failure=continue"}),
+              testing::HasSubstr(" keep_every=3 keep_steps=2,8 on_failure=continue"));
 }
 
 TEST(PlanText, OpLinesReadAsInTheFormat) {

@@ -10,6 +10,7 @@
 namespace shardc {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -104,6 +105,16 @@ TEST(Resume, KeepsTheNewestCheckpoints) {
     EXPECT_EQ(CheckpointsOf(training / "run"), names) << "keep = " << keep;
     EXPECT_THAT(UnfinishedSavesOf(training / "run"), IsEmpty());
   }
+}
+
+TEST(Resume, KeepsChosenCheckpointsForGood) {
+  const Training training({"train.steps=12", "checkpoint.every=2", "checkpoint.keep=1", "checkpoint.keep_every=3",
+                           "checkpoint.keep_steps=[4]"});
+  // The stop at step 8 is a launch of its own: what was kept stays kept.
+  ASSERT_EQ(training.Run("run", {"train.steps=8", "checkpoint.keep_steps=[4]"}).status, 0);
+  EXPECT_THAT(CheckpointsOf(training / "run"), ElementsAre("step-00000004", "step-00000006", "step-00000008"));
+  ASSERT_EQ(training.Run().status, 0);
+  EXPECT_THAT(CheckpointsOf(training / "run"), ElementsAre("step-00000004", "step-00000006", "step-00000012"));
 }
 
 TEST(Resume, AnotherRunsCheckpointsAreNotTouched) {

@@ -39,6 +39,7 @@ auto Another(const std::string& path, const std::string& value) -> std::string {
          : row->type == "Real"     ? value == "1.0" ? "0.5" : "1.0"
          : row->type == "Bool"     ? value == "true" ? "false" : "true"
          : row->type == "Texts"    ? "[\"*norm*\"]"
+         : row->type == "Ints"     ? "[3, 5]"
          : row->type == "Reals"    ? "[0.25, 0.125]"
          : row->type == "ByteSize" ? "\"3 GiB\""
          : row->type == "Formula"  ? "\"another\""
@@ -101,7 +102,14 @@ TEST(RecipeLines, AgreeWithPlan) {
                      seen),
             expected);
   // A key that the recipe gets has to be set here, or to be listed.
-  const std::set<std::string> unset{"data.eval", "data.source", "data.targets", "loss.head", "model.preset"};
+  const std::set<std::string> unset{"checkpoint.keep_every",
+                                    "checkpoint.keep_steps",
+                                    "checkpoint.on_failure",
+                                    "data.eval",
+                                    "data.source",
+                                    "data.targets",
+                                    "loss.head",
+                                    "model.preset"};
   std::set<std::string> unseen;
   for (const RecipeKeyRow& row : RecipeKeyRows()) {
     const std::string key = row.section + "." + (row.list.empty() ? row.name : row.list);
