@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <iterator>
 
-#include "compiler/base/check.h"
-
 namespace shardc {
 
 auto TakeCodePoint(std::string_view& text) -> std::optional<char32_t> {
-  CHECK(!text.empty(), "no code point in an empty text");
+  if (text.empty()) {
+    return std::nullopt;
+  }
   const auto lead = static_cast<unsigned char>(text.front());
   const size_t length = lead < 0x80 ? 1 : lead >> 5 == 0x6 ? 2 : lead >> 4 == 0xe ? 3 : lead >> 3 == 0x1e ? 4 : 0;
   // The least code point of each length: below it, the form is overlong.

@@ -10,7 +10,7 @@
 namespace shardc {
 
 /// Takes one UTF-8 code point off the front of `text`, or one byte if there is no code point (overlong forms and
-/// surrogates included): then nothing is returned. Requires: text is not empty.
+/// surrogates included): then nothing is returned, as of an empty text.
 auto TakeCodePoint(std::string_view& text) -> std::optional<char32_t>;
 
 /// `text` in printable ASCII.

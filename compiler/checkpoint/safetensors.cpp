@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "compiler/base/json_reader.h"
-#include "compiler/base/json_text.h"
+#include "compiler/base/text/json_text.h"
 #include "compiler/checkpoint/checked_multiply.h"
 #include "compiler/checkpoint/digest.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "compiler/base/check.h"
-#include "compiler/base/long_words.h"
+#include "compiler/base/text/long_words.h"
 
 namespace shardc {
 

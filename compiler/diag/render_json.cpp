@@ -1,6 +1,6 @@
 // Diagnostics as JSON Lines for programs. The members are in a fixed order.
 
-#include "compiler/base/json_text.h"
+#include "compiler/base/text/json_text.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/diag/render_order.h"
 

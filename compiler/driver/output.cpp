@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "compiler/base/long_words.h"
 #include "compiler/base/printable.h"
+#include "compiler/base/text/long_words.h"
 
 namespace shardc {
 

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/preset_rows.h"
+#include "compiler/base/text/numbers_and_lines.h"
+#include "compiler/base/text/table.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
-#include "compiler/explain/table.h"
-#include "compiler/explain/text_parts.h"
 #include "compiler/model/model_family.h"
 #include "compiler/recipe/resolved.h"
 

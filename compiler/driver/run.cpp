@@ -7,6 +7,7 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/step_range.h"
+#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/timeout.h"
 #include "compiler/cluster/place.h"
 #include "compiler/driver/absolute_paths.h"
@@ -14,7 +15,6 @@
 #include "compiler/driver/plan_text.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
-#include "compiler/explain/text_parts.h"
 #include "compiler/plan/text.h"
 #include "compiler/verify/read_plan.h"
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "compiler/base/json_text.h"
+#include "compiler/base/text/json_text.h"
 #include "compiler/base/version.h"
 #include "compiler/plan/plan.h"
 

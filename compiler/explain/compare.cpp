@@ -6,9 +6,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "compiler/base/text/numbers_and_lines.h"
+#include "compiler/base/text/table.h"
 #include "compiler/explain/json_lines.h"
-#include "compiler/explain/table.h"
-#include "compiler/explain/text_parts.h"
 #include "compiler/plan/header.h"
 
 namespace shardc {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "compiler/base/text/numbers_and_lines.h"
+#include "compiler/base/text/table.h"
 #include "compiler/explain/source_shares.h"
-#include "compiler/explain/table.h"
-#include "compiler/explain/text_parts.h"
 
 namespace shardc {
 

@@ -8,9 +8,9 @@
 #include <charconv>
 
 #include "compiler/base/devices.h"
+#include "compiler/base/text/numbers_and_lines.h"
+#include "compiler/base/text/table.h"
 #include "compiler/diag/diagnostics.h"
-#include "compiler/explain/table.h"
-#include "compiler/explain/text_parts.h"
 
 namespace shardc {
 

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "compiler/base/text/table.h"
 #include "compiler/explain/preset_use.h"
-#include "compiler/explain/table.h"
 #include "compiler/expr/moments.h"
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/text.h"

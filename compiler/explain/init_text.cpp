@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "compiler/explain/explain.h"
+#include "compiler/base/text/numbers_and_lines.h"
+#include "compiler/base/text/table.h"
 #include "compiler/explain/fold.h"
 #include "compiler/explain/preset_use.h"
-#include "compiler/explain/table.h"
-#include "compiler/explain/text_parts.h"
+#include "compiler/explain/text_sections.h"
 
 namespace shardc {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "compiler/base/devices.h"
+#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/explain/fold.h"
-#include "compiler/explain/text_parts.h"
 #include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
 #include "compiler/plan/stream_clock.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/base/preset_rows.h"
-#include "compiler/explain/text_parts.h"
+#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/plan/header.h"
 
 namespace shardc {

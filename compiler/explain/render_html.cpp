@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
+#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/explain/explain.h"
 #include "compiler/explain/fold.h"
 #include "compiler/explain/html_style.h"
-#include "compiler/explain/text_parts.h"
 
 namespace shardc {
 

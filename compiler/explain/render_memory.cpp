@@ -6,9 +6,10 @@
 #include <array>
 
 #include "compiler/base/devices.h"
+#include "compiler/base/text/numbers_and_lines.h"
+#include "compiler/base/text/table.h"
 #include "compiler/explain/fold.h"
-#include "compiler/explain/table.h"
-#include "compiler/explain/text_parts.h"
+#include "compiler/explain/text_sections.h"
 #include "compiler/ops/communicators.h"
 #include "compiler/ops/cpu/outside_arenas.h"
 

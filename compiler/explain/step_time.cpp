@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "compiler/base/devices.h"
+#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/explain/op_times.h"
-#include "compiler/explain/text_parts.h"
 #include "compiler/ops/step_flops.h"
 #include "compiler/plan/header.h"
 #include "compiler/plan/loops.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/base/check.h"
-#include "compiler/base/joined.h"
+#include "compiler/base/text/joined.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/expr/lexer.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "compiler/base/real_text.h"
+#include "compiler/base/text/real_text.h"
 
 namespace shardc {
 

@@ -4,7 +4,7 @@
 
 #include "compiler/base/devices.h"
 #include "compiler/base/family_keys.h"
-#include "compiler/base/joined.h"
+#include "compiler/base/text/joined.h"
 
 namespace shardc {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/base/joined.h"
+#include "compiler/base/text/joined.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/other_tools.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "compiler/base/files.h"
-#include "compiler/base/json_text.h"
+#include "compiler/base/text/json_text.h"
 #include "compiler/plan/op_place.h"
 #include "compiler/plan/text.h"
 

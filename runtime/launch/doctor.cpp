@@ -14,7 +14,7 @@
 #include "compiler/base/fs.h"
 #include "compiler/base/printable.h"
 #include "compiler/base/stopwatch.h"
-#include "compiler/explain/table.h"
+#include "compiler/base/text/table.h"
 #include "runtime/launch/host_facts.h"
 #include "runtime/launch/meeting.h"
 #include "runtime/launch/shared_folder.h"

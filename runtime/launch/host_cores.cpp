@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "compiler/explain/text_parts.h"
+#include "compiler/base/text/numbers_and_lines.h"
 
 namespace shardc {
 

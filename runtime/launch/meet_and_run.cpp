@@ -9,9 +9,9 @@
 #include <string>
 
 #include "compiler/base/printable.h"
+#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/version.h"
 #include "compiler/checkpoint/digest.h"
-#include "compiler/explain/text_parts.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/text.h"
 #include "runtime/core/runner.h"

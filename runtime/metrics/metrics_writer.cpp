@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "compiler/base/files.h"
-#include "compiler/base/json_text.h"
+#include "compiler/base/text/json_text.h"
 
 namespace shardc {
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "compiler/base/json_text.h"
+#include "compiler/base/text/json_text.h"
 
 namespace shardc {
 namespace {

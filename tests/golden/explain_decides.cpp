@@ -8,12 +8,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/checkpoint/layout.h"
 #include "compiler/driver/fit.h"
 #include "compiler/explain/compare.h"
 #include "compiler/explain/fold.h"
 #include "compiler/explain/json_lines.h"
-#include "compiler/explain/text_parts.h"
 #include "compiler/ops/cpu/outside_arenas.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/plan_sums.h"

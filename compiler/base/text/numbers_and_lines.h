@@ -1,10 +1,11 @@
-// Numbers and lines of reports for people.
+// Numbers and lines of texts for people.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "compiler/explain/explain.h"
+#include "compiler/base/units.h"
 
 namespace shardc {
 
@@ -27,14 +28,5 @@ auto ClippedLines(const std::string& lines) -> std::string;
 auto LongestLine(const std::string& lines) -> size_t;
 /// Returns the formula with its fractions in at most six digits.
 auto WithShortNumbers(std::string_view formula) -> std::string;
-
-/// Returns the memory part of the report: what is alive at the peak and how much, section by section and arena by
-/// arena; what a block keeps; a chart of a step.
-auto MemoryText(const Report& report) -> std::string;
-auto BlocksText(const Report& report) -> std::string;
-auto StepMemoryChart(const Report& report) -> std::string;
-
-/// Returns the table of init rules, in two lines each if one line would be too long.
-auto InitText(const Report& report) -> std::string;
 
 }  // namespace shardc

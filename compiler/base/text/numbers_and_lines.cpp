@@ -1,4 +1,4 @@
-#include "compiler/explain/text_parts.h"
+#include "compiler/base/text/numbers_and_lines.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "compiler/base/long_words.h"
+#include "compiler/base/text/long_words.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "compiler/base/json_text.h"
+#include "compiler/base/text/json_text.h"
 
 #include <fmt/format.h>
 
