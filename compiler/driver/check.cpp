@@ -5,10 +5,10 @@
 
 #include "compiler/base/printable.h"
 #include "compiler/base/processor.h"
+#include "compiler/cost/notes.h"
 #include "compiler/data/scan_bar.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
-#include "compiler/explain/notes.h"
 #include "compiler/verify/read_plan.h"
 
 namespace shardc {

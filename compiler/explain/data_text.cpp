@@ -5,7 +5,7 @@
 
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/table.h"
-#include "compiler/explain/source_shares.h"
+#include "compiler/cost/source_shares.h"
 
 namespace shardc {
 

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "compiler/explain/alive.h"
-#include "compiler/explain/block_activations.h"
+#include "compiler/cost/alive.h"
+#include "compiler/cost/block_activations.h"
+#include "compiler/cost/overlap.h"
+#include "compiler/cost/preset_use.h"
+#include "compiler/cost/source_shares.h"
+#include "compiler/cost/step_time.h"
 #include "compiler/explain/fit.h"
-#include "compiler/explain/overlap.h"
-#include "compiler/explain/preset_use.h"
 #include "compiler/explain/schedule_chart.h"
-#include "compiler/explain/source_shares.h"
-#include "compiler/explain/step_time.h"
 #include "compiler/ops/communication.h"
 #include "compiler/ops/ops.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/explain/figures.h"
+#include "compiler/cost/figures.h"
 #include "compiler/explain/knobs.h"
 #include "compiler/explain/machines.h"
 

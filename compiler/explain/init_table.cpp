@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/text/table.h"
-#include "compiler/explain/preset_use.h"
+#include "compiler/cost/preset_use.h"
 #include "compiler/expr/moments.h"
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/text.h"

@@ -5,8 +5,8 @@
 
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/table.h"
-#include "compiler/explain/fold.h"
-#include "compiler/explain/preset_use.h"
+#include "compiler/cost/fold.h"
+#include "compiler/cost/preset_use.h"
 #include "compiler/explain/text_sections.h"
 
 namespace shardc {

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "compiler/base/text/numbers_and_lines.h"
+#include "compiler/cost/fold.h"
 #include "compiler/explain/explain.h"
-#include "compiler/explain/fold.h"
 #include "compiler/explain/html_style.h"
 
 namespace shardc {

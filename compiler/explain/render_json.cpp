@@ -1,9 +1,9 @@
 // The report for programs. Fields are documented in docs/explain.md.
 #include <nlohmann/json.hpp>
 
+#include "compiler/cost/preset_use.h"
 #include "compiler/explain/explain.h"
 #include "compiler/explain/json_lines.h"
-#include "compiler/explain/preset_use.h"
 #include "compiler/ops/cpu/outside_arenas.h"
 
 namespace shardc {

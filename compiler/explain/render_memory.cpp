@@ -8,7 +8,7 @@
 #include "compiler/base/devices.h"
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/table.h"
-#include "compiler/explain/fold.h"
+#include "compiler/cost/fold.h"
 #include "compiler/explain/text_sections.h"
 #include "compiler/ops/communicators.h"
 #include "compiler/ops/cpu/outside_arenas.h"

@@ -4,10 +4,10 @@
 
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/table.h"
+#include "compiler/cost/fold.h"
+#include "compiler/cost/preset_use.h"
 #include "compiler/explain/explain.h"
 #include "compiler/explain/text_sections.h"
-#include "compiler/explain/fold.h"
-#include "compiler/explain/preset_use.h"
 #include "compiler/ops/cuda/attention.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/init_rule.h"

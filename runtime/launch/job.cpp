@@ -5,7 +5,7 @@
 
 #include "compiler/base/printable.h"
 #include "compiler/base/stopwatch.h"
-#include "compiler/explain/notes.h"
+#include "compiler/cost/notes.h"
 #include "compiler/plan/exchange.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/launch/needed_memory.h"

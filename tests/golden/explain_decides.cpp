@@ -10,9 +10,9 @@
 
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/checkpoint/layout.h"
+#include "compiler/cost/fold.h"
 #include "compiler/driver/fit.h"
 #include "compiler/explain/compare.h"
-#include "compiler/explain/fold.h"
 #include "compiler/explain/json_lines.h"
 #include "compiler/ops/cpu/outside_arenas.h"
 #include "tests/golden/golden_case.h"

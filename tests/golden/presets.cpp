@@ -8,8 +8,8 @@
 #include <set>
 
 #include "compiler/base/preset_rows.h"
+#include "compiler/cost/preset_use.h"
 #include "compiler/explain/explain.h"
-#include "compiler/explain/preset_use.h"
 #include "compiler/model/model_family.h"
 #include "compiler/plan/op_place.h"
 #include "compiler/plan/text.h"

@@ -1,6 +1,6 @@
 // Estimated times of steps: against steps that were measured, and against what has to follow when a rate or a schedule
 // changes.
-#include "compiler/explain/step_time.h"
+#include "compiler/cost/step_time.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <algorithm>
 
 #include "compiler/base/machine_rows.h"
+#include "compiler/cost/op_times.h"
 #include "compiler/explain/compare.h"
-#include "compiler/explain/op_times.h"
 #include "compiler/ops/communication.h"
 #include "compiler/ops/op_facts.h"
 #include "tests/golden/golden_case.h"

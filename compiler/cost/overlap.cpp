@@ -1,13 +1,13 @@
 // Each op has a vector clock: of each stream, the last op that is over before it begins. A product runs beside a
 // collective if neither is in the other's clock. Compute's clocks grow from op to op, so the first product that the
 // collective does not follow decides.
-#include "compiler/explain/overlap.h"
+#include "compiler/cost/overlap.h"
 
 #include <algorithm>
 
 #include "compiler/base/devices.h"
 #include "compiler/base/text/numbers_and_lines.h"
-#include "compiler/explain/fold.h"
+#include "compiler/cost/fold.h"
 #include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
 #include "compiler/plan/stream_clock.h"

@@ -1,4 +1,4 @@
-#include "compiler/explain/source_shares.h"
+#include "compiler/cost/source_shares.h"
 
 #include <algorithm>
 

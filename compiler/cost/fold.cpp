@@ -1,6 +1,6 @@
 // Numbers are cut into pieces, each as long as its stride goes on; a piece of a few is written out.
 
-#include "compiler/explain/fold.h"
+#include "compiler/cost/fold.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 // 4. Take the key back where the row would not fall. With the key set, the peak may lie at another op, so it falls only
 //    if less of that name is alive there, wherever that is. Take it back too where more ranks would be refused.
 
-#include "compiler/explain/alive.h"
+#include "compiler/cost/alive.h"
 
 #include <algorithm>
 #include <map>
@@ -14,8 +14,8 @@
 #include <tuple>
 
 #include "compiler/base/devices.h"
-#include "compiler/explain/fold.h"
-#include "compiler/explain/more_ranks.h"
+#include "compiler/cost/fold.h"
+#include "compiler/cost/more_ranks.h"
 #include "compiler/ops/loss.h"
 #include "compiler/ops/unit_collectives.h"
 #include "compiler/plan/header.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/explain/memory_walk.h"
+#include "compiler/cost/memory_walk.h"
 
 namespace shardc {
 

@@ -1,4 +1,4 @@
-#include "compiler/explain/preset_use.h"
+#include "compiler/cost/preset_use.h"
 
 #include <fmt/ranges.h>
 

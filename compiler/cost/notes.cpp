@@ -1,4 +1,4 @@
-#include "compiler/explain/notes.h"
+#include "compiler/cost/notes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 #include <ranges>
 #include <utility>
 
+#include "compiler/cost/source_shares.h"
 #include "compiler/data/wider_ids.h"
-#include "compiler/explain/source_shares.h"
 #include "compiler/expr/moments.h"
 #include "compiler/expr/step_evaluator.h"
 #include "compiler/ops/step_flops.h"

@@ -1,4 +1,4 @@
-#include "compiler/explain/op_times.h"
+#include "compiler/cost/op_times.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // The few numbers of a plan that decide between recipes.
 #pragma once
 
-#include "compiler/explain/memory_walk.h"
-#include "compiler/explain/step_time.h"
+#include "compiler/cost/memory_walk.h"
+#include "compiler/cost/step_time.h"
 #include "compiler/ops/communication.h"
 #include "compiler/ops/step_flops.h"
 

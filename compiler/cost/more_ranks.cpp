@@ -1,4 +1,4 @@
-#include "compiler/explain/more_ranks.h"
+#include "compiler/cost/more_ranks.h"
 
 #include <algorithm>
 #include <array>

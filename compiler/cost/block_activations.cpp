@@ -3,14 +3,14 @@
 // 2. The buffers that forward ops of a block write are its tensors. A buffer that forward does not release is kept.
 // 3. Blocks whose tensors are alike share a table.
 
-#include "compiler/explain/block_activations.h"
+#include "compiler/cost/block_activations.h"
 
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "compiler/explain/fold.h"
+#include "compiler/cost/fold.h"
 #include "compiler/ops/op_facts.h"
 
 namespace shardc {

@@ -1,4 +1,4 @@
-#include "compiler/explain/memory_walk.h"
+#include "compiler/cost/memory_walk.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "compiler/explain/figures.h"
+#include "compiler/cost/figures.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 // 3. Streams take their ops in turn. An op begins when it is launched and the ops are over whose events it waits for;
 //    collectives that use a link at once share its bandwidth.
 // A loop of many passes is followed for a few, and the last of them counts for the rest.
-#include "compiler/explain/step_time.h"
+#include "compiler/cost/step_time.h"
 
 #include <fmt/ranges.h>
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 #include "compiler/base/devices.h"
 #include "compiler/base/text/numbers_and_lines.h"
-#include "compiler/explain/op_times.h"
+#include "compiler/cost/op_times.h"
 #include "compiler/ops/step_flops.h"
 #include "compiler/plan/header.h"
 #include "compiler/plan/loops.h"
