@@ -9,7 +9,7 @@
 #include "compiler/driver/checkpoint_path.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
-#include "compiler/explain/fit.h"
+#include "compiler/fit/fit.h"
 
 namespace shardc {
 

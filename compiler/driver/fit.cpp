@@ -4,8 +4,8 @@
 
 #include "compiler/base/stopwatch.h"
 #include "compiler/data/scan_bar.h"
-#include "compiler/driver/fit_search.h"
-#include "compiler/driver/in_parallel.h"
+#include "compiler/fit/fit_search.h"
+#include "compiler/fit/in_parallel.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "compiler/driver/fit_search.h"
 #include "compiler/driver/recipe_source.h"
-#include "compiler/explain/fit.h"
+#include "compiler/fit/fit.h"
+#include "compiler/fit/fit_search.h"
 
 namespace shardc {
 

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "compiler/driver/fit.h"
-#include "compiler/driver/in_parallel.h"
+#include "compiler/fit/in_parallel.h"
 #include "tests/golden/golden_case.h"
 #include "tests/support/nightly.h"
 

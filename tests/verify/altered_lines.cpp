@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/explain/compare.h"
-#include "compiler/explain/offers.h"
+#include "compiler/fit/offers.h"
 #include "compiler/plan/header.h"
 #include "compiler/verify/verify.h"
 #include "tests/support/plan_samples.h"

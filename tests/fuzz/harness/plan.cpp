@@ -5,7 +5,7 @@
 #include "compiler/base/check.h"
 #include "compiler/explain/compare.h"
 #include "compiler/explain/explain.h"
-#include "compiler/explain/offers.h"
+#include "compiler/fit/offers.h"
 #include "compiler/plan/text.h"
 #include "compiler/verify/verify.h"
 

@@ -8,7 +8,7 @@
 // "Does not fit" is judged by LeastFiguresOf, which grow wherever an offer takes more memory; what a packing reserves
 // may not. In between, all offers of the free subjects are planned.
 
-#include "compiler/driver/fit_search.h"
+#include "compiler/fit/fit_search.h"
 
 #include <algorithm>
 #include <iterator>
@@ -18,7 +18,7 @@
 #include <set>
 #include <tuple>
 
-#include "compiler/driver/trials.h"
+#include "compiler/fit/trials.h"
 
 namespace shardc {
 

@@ -1,7 +1,7 @@
 // Values that take more memory and save neither FLOPs nor bytes on the wire are not offered. Which values take least
 // memory is an experience with plans: tests/golden/fit_search.cpp holds it against plans of all combinations.
 
-#include "compiler/explain/offers.h"
+#include "compiler/fit/offers.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,7 +1,7 @@
 // Changes of single keys, and of keys that change together so that the batch stays. What a change does to memory and
 // time only its plan says.
 
-#include "compiler/explain/knobs.h"
+#include "compiler/fit/knobs.h"
 
 #include <fmt/format.h>
 

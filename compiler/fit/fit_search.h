@@ -3,31 +3,11 @@
 // buffers.
 #pragma once
 
-#include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "compiler/explain/fit.h"
-#include "compiler/explain/offers.h"
+#include "compiler/fit/trials.h"
 
 namespace shardc {
-
-/// A recipe that was planned with some keys changed.
-struct Trial {
-  PlanFigures figures;
-  /// LeastFiguresOf.
-  PlanFigures least;
-  /// Why there is no such plan, on one line; else empty.
-  std::string refused;
-};
-
-struct TrialOptions {
-  /// Plans the recipe with these keys changed. Several threads call it at once.
-  std::function<Trial(const std::vector<std::string>& sets)> plan;
-  /// Called with the number of plans so far.
-  std::function<void(size_t planned)> tell;
-};
 
 /// A combination with its plan.
 struct Found {

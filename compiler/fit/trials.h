@@ -1,18 +1,38 @@
 // The combinations of keys that a search has planned, each once.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "compiler/driver/fit_search.h"
-#include "compiler/driver/in_parallel.h"
+#include "compiler/fit/fit.h"
+#include "compiler/fit/in_parallel.h"
+#include "compiler/fit/offers.h"
 
 namespace shardc {
 
+/// A recipe that was planned with some keys changed.
+struct Trial {
+  PlanFigures figures;
+  /// LeastFiguresOf.
+  PlanFigures least;
+  /// Why there is no such plan, on one line; else empty.
+  std::string refused;
+};
+
+struct TrialOptions {
+  /// Plans the recipe with these keys changed. Several threads call it at once.
+  std::function<Trial(const std::vector<std::string>& sets)> plan;
+  /// Called with the number of plans so far.
+  std::function<void(size_t planned)> tell;
+};
+
 using Combinations = std::vector<Combination>;
 
+/// Plans each combination once.
 class Trials {
  public:
   Trials(const AllOffers& offers, const TrialOptions& options) : offers_(offers), options_(options) {}

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/driver/trials.h"
+#include "compiler/fit/trials.h"
 
 namespace shardc {
 

@@ -1,4 +1,4 @@
-#include "compiler/explain/fit.h"
+#include "compiler/fit/fit.h"
 
 #include <fmt/ranges.h>
 

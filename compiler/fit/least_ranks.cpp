@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "compiler/driver/fit_search.h"
+#include "compiler/fit/fit_search.h"
 #include "compiler/plan/header.h"
 
 namespace shardc {

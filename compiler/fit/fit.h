@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "compiler/base/machine_rows.h"
 #include "compiler/cost/figures.h"
-#include "compiler/explain/knobs.h"
-#include "compiler/explain/machines.h"
+#include "compiler/fit/knobs.h"
 
 namespace shardc {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/explain/knobs.h"
+#include "compiler/fit/knobs.h"
 
 namespace shardc {
 
