@@ -5,7 +5,7 @@
 #include "compiler/base/printable.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
-#include "compiler/explain/compare.h"
+#include "compiler/report/compare.h"
 
 namespace shardc {
 

@@ -6,8 +6,8 @@
 #include "compiler/driver/command_table.h"
 #include "compiler/driver/error_reference.h"
 #include "compiler/driver/output.h"
-#include "compiler/explain/machines.h"
 #include "compiler/recipe/reference.h"
+#include "compiler/report/machines.h"
 
 namespace shardc {
 

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "compiler/driver/recipe_source.h"
-#include "compiler/explain/explain.h"
+#include "compiler/report/report.h"
 #include "tests/golden/golden_case.h"
 #include "tests/support/nightly.h"
 

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <iostream>
 
-#include "compiler/explain/explain.h"
+#include "compiler/report/report.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/plan_sums.h"
 

@@ -8,10 +8,10 @@
 
 #include "compiler/base/family_keys.h"
 #include "compiler/base/recipe_words.h"
-#include "compiler/explain/explain.h"
 #include "compiler/model/decoder.h"
 #include "compiler/model/estimate.h"
 #include "compiler/recipe/resolved.h"
+#include "compiler/report/report.h"
 #include "tests/golden/golden_case.h"
 
 namespace shardc {

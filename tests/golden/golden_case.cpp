@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "compiler/check/check_recipe.h"
-#include "compiler/explain/explain.h"
-#include "compiler/explain/init_table.h"
+#include "compiler/report/init_table.h"
+#include "compiler/report/report.h"
 #include "tests/golden/without_scratch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/text_lines.h"

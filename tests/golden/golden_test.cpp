@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "compiler/explain/explain.h"
+#include "compiler/report/report.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/without_scratch.h"
 #include "tests/support/recorded.h"

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "compiler/explain/explain.h"
 #include "compiler/plan/local_parameter.h"
 #include "compiler/plan/loops.h"
+#include "compiler/report/report.h"
 #include "compiler/verify/verify.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/plan_sums.h"

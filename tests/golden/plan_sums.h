@@ -1,4 +1,4 @@
-// What a plan costs, added up a second time and by other means than compiler/explain: from the sizes of values, the
+// What a plan costs, added up a second time and by other means than compiler/cost: from the sizes of values, the
 // formulas of the collectives, and lifetimes instead of a running set.
 #pragma once
 

@@ -9,11 +9,11 @@
 
 #include "compiler/base/preset_rows.h"
 #include "compiler/cost/preset_use.h"
-#include "compiler/explain/explain.h"
 #include "compiler/model/model_family.h"
 #include "compiler/plan/op_place.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/resolved.h"
+#include "compiler/report/report.h"
 #include "tests/golden/golden_case.h"
 
 namespace shardc {

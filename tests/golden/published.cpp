@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "compiler/explain/explain.h"
+#include "compiler/report/report.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/plan_sums.h"
 

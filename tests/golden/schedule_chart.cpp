@@ -1,6 +1,6 @@
 // What explain shows of a schedule: the points, the most between them, and where it has no value.
 
-#include "compiler/explain/schedule_chart.h"
+#include "compiler/report/schedule_chart.h"
 
 #include <gtest/gtest.h>
 

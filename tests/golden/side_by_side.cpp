@@ -6,9 +6,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "compiler/explain/explain.h"
 #include "compiler/ops/unit_collectives.h"
 #include "compiler/plan/loops.h"
+#include "compiler/report/report.h"
 #include "tests/golden/golden_case.h"
 
 namespace shardc {

@@ -9,9 +9,9 @@
 
 #include "compiler/base/machine_rows.h"
 #include "compiler/cost/op_times.h"
-#include "compiler/explain/compare.h"
 #include "compiler/ops/communication.h"
 #include "compiler/ops/op_facts.h"
+#include "compiler/report/compare.h"
 #include "tests/golden/golden_case.h"
 
 namespace shardc {

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "compiler/driver/error_reference.h"
-#include "compiler/explain/machines.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/recipe.h"
+#include "compiler/report/machines.h"
 #include "tests/support/recorded.h"
 
 namespace shardc {

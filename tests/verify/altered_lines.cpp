@@ -1,9 +1,9 @@
 // Lines `recipe` that somebody changed: the verifier refuses the plan, or reports, searches and comparisons work on it.
 #include <gtest/gtest.h>
 
-#include "compiler/explain/compare.h"
 #include "compiler/fit/offers.h"
 #include "compiler/plan/header.h"
+#include "compiler/report/compare.h"
 #include "compiler/verify/verify.h"
 #include "tests/support/plan_samples.h"
 

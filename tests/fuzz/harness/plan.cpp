@@ -3,10 +3,10 @@
 #include <cstdint>
 
 #include "compiler/base/check.h"
-#include "compiler/explain/compare.h"
-#include "compiler/explain/explain.h"
 #include "compiler/fit/offers.h"
 #include "compiler/plan/text.h"
+#include "compiler/report/compare.h"
+#include "compiler/report/report.h"
 #include "compiler/verify/verify.h"
 
 extern "C" auto LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) -> int {

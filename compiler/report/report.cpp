@@ -1,7 +1,7 @@
 // Adds up a plan.
 //   memory: what is alive at each op of each section (memory_walk.h), and at the peak by name (alive.h)
 //   communication and FLOPs: Cost of each op, times the repeats round it (communication.h, figures.h)
-#include "compiler/explain/explain.h"
+#include "compiler/report/report.h"
 
 #include <algorithm>
 #include <map>

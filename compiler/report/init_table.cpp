@@ -1,4 +1,4 @@
-#include "compiler/explain/init_table.h"
+#include "compiler/report/init_table.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "compiler/explain/machines.h"
+#include "compiler/report/machines.h"
 
 #include <fmt/format.h>
 

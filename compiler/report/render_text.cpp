@@ -6,11 +6,11 @@
 #include "compiler/base/text/table.h"
 #include "compiler/cost/fold.h"
 #include "compiler/cost/preset_use.h"
-#include "compiler/explain/explain.h"
-#include "compiler/explain/text_sections.h"
 #include "compiler/ops/cuda/attention.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/init_rule.h"
+#include "compiler/report/report.h"
+#include "compiler/report/text_sections.h"
 
 namespace shardc {
 

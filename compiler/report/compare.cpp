@@ -1,4 +1,4 @@
-#include "compiler/explain/compare.h"
+#include "compiler/report/compare.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,8 +8,8 @@
 
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/table.h"
-#include "compiler/explain/json_lines.h"
 #include "compiler/plan/header.h"
+#include "compiler/report/json_lines.h"
 
 namespace shardc {
 

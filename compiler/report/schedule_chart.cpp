@@ -1,7 +1,7 @@
 // A schedule is evaluated at many steps. Each column of the chart shows one of these steps; the maximum is taken over
 // all of them.
 
-#include "compiler/explain/schedule_chart.h"
+#include "compiler/report/schedule_chart.h"
 
 #include <fmt/format.h>
 

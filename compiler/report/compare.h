@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/explain/explain.h"
 #include "compiler/keys/plan_keys.h"
+#include "compiler/report/report.h"
 
 namespace shardc {
 

@@ -7,7 +7,7 @@
 #include "compiler/base/text/table.h"
 #include "compiler/cost/fold.h"
 #include "compiler/cost/preset_use.h"
-#include "compiler/explain/text_sections.h"
+#include "compiler/report/text_sections.h"
 
 namespace shardc {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "compiler/explain/explain.h"
+#include "compiler/report/report.h"
 
 namespace shardc {
 

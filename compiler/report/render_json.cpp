@@ -2,9 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/cost/preset_use.h"
-#include "compiler/explain/explain.h"
-#include "compiler/explain/json_lines.h"
 #include "compiler/ops/cpu/outside_arenas.h"
+#include "compiler/report/json_lines.h"
+#include "compiler/report/report.h"
 
 namespace shardc {
 

@@ -9,9 +9,9 @@
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/table.h"
 #include "compiler/cost/fold.h"
-#include "compiler/explain/text_sections.h"
 #include "compiler/ops/communicators.h"
 #include "compiler/ops/cpu/outside_arenas.h"
+#include "compiler/report/text_sections.h"
 
 namespace shardc {
 

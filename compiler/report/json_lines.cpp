@@ -1,4 +1,4 @@
-#include "compiler/explain/json_lines.h"
+#include "compiler/report/json_lines.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -11,10 +11,10 @@
 #include "compiler/cost/preset_use.h"
 #include "compiler/cost/source_shares.h"
 #include "compiler/cost/step_time.h"
-#include "compiler/explain/schedule_chart.h"
 #include "compiler/fit/fit.h"
 #include "compiler/ops/communication.h"
 #include "compiler/ops/ops.h"
+#include "compiler/report/schedule_chart.h"
 
 namespace shardc {
 

@@ -8,8 +8,8 @@
 
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/cost/fold.h"
-#include "compiler/explain/explain.h"
-#include "compiler/explain/html_style.h"
+#include "compiler/report/html_style.h"
+#include "compiler/report/report.h"
 
 namespace shardc {
 
