@@ -14,12 +14,12 @@
 #include "compiler/driver/fit.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
-#include "compiler/passes/seed.h"
 #include "compiler/plan/attempts.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/write.h"
 #include "compiler/report/init_table.h"
 #include "compiler/report/report.h"
+#include "compiler/start/seed.h"
 
 namespace shardc {
 

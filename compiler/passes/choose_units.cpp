@@ -5,10 +5,10 @@
 
 #include "compiler/expr/layer_choice.h"
 #include "compiler/model/model_family.h"
-#include "compiler/passes/match_names.h"
 #include "compiler/plan/local_parameter.h"
 #include "compiler/recipe/resolved.h"
 #include "compiler/recipe/unit_preset.h"
+#include "compiler/start/match_names.h"
 
 namespace shardc {
 

@@ -5,7 +5,7 @@
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/choose_units.h"
 #include "compiler/passes/init_values.h"
-#include "compiler/passes/match_names.h"
+#include "compiler/start/match_names.h"
 
 namespace shardc {
 

@@ -18,8 +18,8 @@
 #include "compiler/expr/element.h"
 #include "compiler/expr/expr.h"
 #include "compiler/expr/init_schemes.h"
-#include "compiler/passes/match_names.h"
 #include "compiler/plan/init_rule.h"
+#include "compiler/start/match_names.h"
 
 namespace shardc {
 

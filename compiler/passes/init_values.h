@@ -6,7 +6,7 @@
 
 #include "compiler/model/model_family.h"
 #include "compiler/passes/pass.h"
-#include "compiler/passes/seed.h"
+#include "compiler/start/seed.h"
 
 namespace shardc {
 

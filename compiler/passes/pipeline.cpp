@@ -5,7 +5,7 @@
 #include "compiler/base/plan_limits.h"
 #include "compiler/ops/plan_limits.h"
 #include "compiler/passes/plan_header.h"
-#include "compiler/passes/seed.h"
+#include "compiler/start/seed.h"
 #include "compiler/verify/verify.h"
 
 namespace shardc {

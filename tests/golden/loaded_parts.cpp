@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compiler/passes/loaded_parts.h"
+#include "compiler/start/loaded_parts.h"
 
 namespace shardc {
 namespace {

@@ -1,11 +1,11 @@
-#include "compiler/passes/match_names.h"
+#include "compiler/start/match_names.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "compiler/base/glob.h"
-#include "compiler/passes/nearest_names.h"
+#include "compiler/start/nearest_names.h"
 
 namespace shardc {
 

@@ -1,7 +1,7 @@
 // A part of the pattern counts as much as the likest part of the name has letters in common with it; parts of a name
 // that the pattern does not mention count a little against it.
 
-#include "compiler/passes/nearest_names.h"
+#include "compiler/start/nearest_names.h"
 
 #include <algorithm>
 #include <functional>

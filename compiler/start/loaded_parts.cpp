@@ -1,4 +1,4 @@
-#include "compiler/passes/loaded_parts.h"
+#include "compiler/start/loaded_parts.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "compiler/passes/seed.h"
+#include "compiler/start/seed.h"
 
 #include <fmt/ranges.h>
 
@@ -10,10 +10,10 @@
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/keys/toml_value.h"
-#include "compiler/passes/match_names.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/resolved.h"
 #include "compiler/recipe/resolved_path.h"
+#include "compiler/start/match_names.h"
 
 namespace shardc {
 

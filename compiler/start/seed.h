@@ -13,9 +13,9 @@
 
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/model/model_family.h"
-#include "compiler/passes/loaded_parts.h"
 #include "compiler/plan/plan.h"
 #include "compiler/recipe/recipe.h"
+#include "compiler/start/loaded_parts.h"
 
 namespace shardc {
 
