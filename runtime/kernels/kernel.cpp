@@ -2,8 +2,8 @@
 #include "runtime/kernels/kernel.h"
 
 #include "runtime/device/family.h"
-#include "runtime/kernels/cpu/device.h"
 #include "runtime/kernels/host/host.h"
+#include "runtime/kernels/machine/device.h"
 #include "runtime/kernels/reference/reference.h"
 
 namespace shardc {

@@ -5,8 +5,8 @@
 
 #include "compiler/expr/jit/element_jit.h"
 #include "runtime/init/initial_values.h"
-#include "runtime/kernels/cpu/device.h"
-#include "runtime/kernels/cpu/draw_in_blocks.h"
+#include "runtime/kernels/machine/device.h"
+#include "runtime/kernels/machine/draw_in_blocks.h"
 #include "tests/bench/library_init.h"
 #include "tests/support/vector_of.h"
 

@@ -68,7 +68,7 @@ TEST(Coverage, EveryNumericOpHasAReferenceKernel) {
 }
 
 /// Headers through which a kernel shares its work among threads.
-constexpr std::string_view SharingHeaders[] = {"kernels/cpu/parallel.h", "kernels/cpu/gemm.h",
+constexpr std::string_view SharingHeaders[] = {"kernels/machine/parallel.h", "kernels/cpu/gemm.h",
                                                "kernels/cpu/attention_view.h", "kernels/cpu/rms_norm.h",
                                                "kernels/parts.h"};
 

@@ -1,5 +1,5 @@
 // The compute threads: each task is done once, whoever does it, and no thread that is late is waited for.
-#include "runtime/kernels/cpu/thread_pool.h"
+#include "runtime/kernels/machine/thread_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 
 #include "compiler/base/processor.h"
 #include "runtime/device/family.h"
-#include "runtime/kernels/cpu/device.h"
 #include "runtime/kernels/host/host.h"
+#include "runtime/kernels/machine/device.h"
 #include "tests/support/warp_order.h"
 
 namespace shardc {

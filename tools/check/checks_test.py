@@ -178,7 +178,8 @@ class ChecksTest(ScriptTest):
         check = self.layers_check()
         for path, may in {
             "runtime/device/cpu/a.cpp": True,
-            "runtime/kernels/cpu/a.cpp": True,
+            "runtime/kernels/machine/a.cpp": True,
+            "runtime/kernels/cpu/a.cpp": False,
             "tests/device/a.cpp": True,
             "runtime/device/a.cpp": False,
             "runtime/core/a.cpp": False,

@@ -3,8 +3,8 @@
 // Source: Loshchilov, Hutter 2019, "Decoupled Weight Decay Regularization", alg. 2, by the formulas and in the order of
 // torch/optim/adamw.py of PyTorch 2.11 (_single_tensor_adamw): factors in f64, elements in f32; where parameters are
 // kept in bf16, they are rounded to it after each update.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/owned_segments.h"
 
 namespace shardc::cpu {

@@ -5,8 +5,8 @@
 
 #include "compiler/ops/cpu/attention_scratch.h"
 #include "runtime/kernels/cpu/gemm.h"
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc {
 

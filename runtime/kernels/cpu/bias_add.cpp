@@ -1,6 +1,6 @@
 // bias_add: y = x + bias, over x, a row at a time. y_NH: N rows, H columns; bias_H.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc::cpu {
 

@@ -2,8 +2,8 @@
 // so that the order of the sums is one. dy_NH: N rows, H columns; dbias_H.
 #include <algorithm>
 
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc::cpu {
 

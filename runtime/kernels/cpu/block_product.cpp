@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "compiler/base/check.h"
-#include "runtime/kernels/cpu/device.h"
+#include "runtime/kernels/machine/device.h"
 
 extern "C" {
 // Fortran: column-major.

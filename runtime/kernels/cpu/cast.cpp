@@ -1,6 +1,6 @@
 // cast: f32 to bf16, or bf16 to f32.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc::cpu {
 

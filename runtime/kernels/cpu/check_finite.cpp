@@ -4,8 +4,8 @@
 #include <atomic>
 
 #include "compiler/plan/state_index.h"
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/owned_segments.h"
 
 namespace shardc::cpu {

@@ -5,7 +5,7 @@
 // clip_grad_norm_ (max_norm / (norm + 1e-6), at most 1).
 #include <cmath>
 
-#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/machine/operand.h"
 
 namespace shardc::cpu {
 

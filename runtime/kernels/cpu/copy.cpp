@@ -1,8 +1,8 @@
 // copy: bytes, whatever their type.
 #include <cstring>
 
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc::cpu {
 

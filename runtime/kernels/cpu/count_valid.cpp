@@ -1,5 +1,5 @@
 // count_valid: how many targets count, as f64 so that counts and loss sums travel in one all-reduce.
-#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/machine/operand.h"
 
 namespace shardc::cpu {
 

@@ -1,8 +1,8 @@
 // cross_entropy: the log of the sum of exponentials of each row, and the sum over valid targets of lse -
 // logits[target]. Rows in parallel; the loss is summed afterwards, in row order, in f64. logits_NV: N rows, V
 // vocabulary; targets_N, lse_N.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/vocab_shard.h"
 
 namespace shardc::cpu {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/vocab_shard.h"
 
 namespace shardc::cpu {

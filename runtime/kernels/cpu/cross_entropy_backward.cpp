@@ -1,8 +1,8 @@
 // cross_entropy_backward, over the logits: (e^(logit - lse) - onehot) / count. A row without a valid target is zero,
 // and so is everything where count is 0 (no valid target on any rank): never 0 / 0. logits_NV: N rows, V vocabulary;
 // targets_N, lse_N.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/vocab_shard.h"
 
 namespace shardc::cpu {

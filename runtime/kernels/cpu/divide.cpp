@@ -1,6 +1,6 @@
 // divide: one f64 by another, by the rules of IEEE 754 (0 / 0 is NaN: the mean of nothing). When the op adds to a sum,
 // 0 / 0 adds nothing.
-#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/machine/operand.h"
 
 namespace shardc::cpu {
 

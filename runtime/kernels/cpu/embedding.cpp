@@ -1,7 +1,7 @@
 // embedding: copies a row of the table for each token, or zeros where it lies on another rank. y_NH: N tokens, H
 // hidden; weight_VH: V vocabulary.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/vocab_shard.h"
 
 namespace shardc::cpu {

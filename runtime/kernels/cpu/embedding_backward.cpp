@@ -2,8 +2,8 @@
 // its terms in token order, whatever the number of threads. dy_NH: N tokens, H hidden; dweight_VH: V vocabulary.
 #include <algorithm>
 
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/vocab_shard.h"
 
 namespace shardc::cpu {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/memory/arenas.h"
 
 namespace shardc::cpu {

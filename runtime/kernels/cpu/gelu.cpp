@@ -1,6 +1,6 @@
 // gelu: y = x times the normal distribution at x, or what its tanh form makes of that.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc::cpu {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "compiler/base/check.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc {
 

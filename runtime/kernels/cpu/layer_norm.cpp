@@ -1,7 +1,7 @@
 // layer_norm: y = (x - mean) * rstd * weight + bias, a row at a time. x_NH, y_NH: N rows, H hidden; weight_H, bias_H;
 // mean_N, rstd_N.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc::cpu {
 

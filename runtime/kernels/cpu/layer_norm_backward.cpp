@@ -3,8 +3,8 @@
 // hidden; weight_H, dweight_H, dbias_H; mean_N, rstd_N.
 #include <algorithm>
 
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc::cpu {
 

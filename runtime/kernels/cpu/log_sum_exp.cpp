@@ -1,6 +1,6 @@
 // log_sum_exp of this rank's range of the vocabulary. logits_NV: N rows, V columns; lse_N.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/vocab_shard.h"
 
 namespace shardc::cpu {

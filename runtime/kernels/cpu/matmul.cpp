@@ -1,6 +1,6 @@
 // matmul: one Gemm over operands seen as matrices, leading dims by the last.
 #include "runtime/kernels/cpu/gemm.h"
-#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/machine/operand.h"
 
 namespace shardc::cpu {
 

@@ -1,6 +1,6 @@
 // residual_add: y = x + branch, in the type of the stream.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc::cpu {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc {
 

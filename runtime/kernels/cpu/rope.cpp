@@ -1,7 +1,7 @@
 // rope: rotates (x[i], x[i + D/2]) of each head by the angle of its position, in place.
 // x_SBA: S positions, B batch, A heads times D head_dim; table_S2D: cosines, then sines, D/2 each.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc::cpu {
 

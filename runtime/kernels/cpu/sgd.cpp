@@ -2,8 +2,8 @@
 //
 // Source: torch/optim/sgd.py of PyTorch 2.11 (_single_tensor_sgd), dampening 0: factors in f64, elements in f32; where
 // parameters are kept in bf16, they are rounded to it after each update. Weight decay is added to the clipped gradient.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/owned_segments.h"
 
 namespace shardc::cpu {

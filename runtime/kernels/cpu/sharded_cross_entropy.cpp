@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/machine/operand.h"
 #include "runtime/kernels/vocab_shard.h"
 
 namespace shardc::cpu {

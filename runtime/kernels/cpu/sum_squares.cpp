@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/owned_segments.h"
 
 namespace shardc::cpu {

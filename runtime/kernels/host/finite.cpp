@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "runtime/kernels/cpu/device.h"
+#include "runtime/kernels/machine/device.h"
 
 namespace shardc {
 

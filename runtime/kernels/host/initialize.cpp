@@ -10,10 +10,10 @@
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/device/family.h"
 #include "runtime/init/initial_values.h"
-#include "runtime/kernels/cpu/draw_in_blocks.h"
-#include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/host/host_memory.h"
 #include "runtime/kernels/host/owned_parameter.h"
+#include "runtime/kernels/machine/draw_in_blocks.h"
+#include "runtime/kernels/machine/operand.h"
 
 namespace shardc::host {
 

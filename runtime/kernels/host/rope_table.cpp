@@ -1,8 +1,8 @@
 // rope_table: cosines and sines of s * frequency(i) at [s, 0, i] and [s, 1, i]. Source: Su et al. 2021, "RoFormer",
 // eq. 15; halves instead of neighbours, as Hugging Face's rotate_half has them.
 #include "compiler/expr/rotary.h"
-#include "runtime/kernels/cpu/parallel.h"
 #include "runtime/kernels/host/host_memory.h"
+#include "runtime/kernels/machine/parallel.h"
 
 namespace shardc::host {
 

@@ -16,8 +16,8 @@
 // c10's logging has a CHECK of its own; this header comes before all that use ours.
 #undef CHECK
 
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/operand.h"
+#include "runtime/kernels/machine/parallel.h"
 #include "runtime/kernels/reference/reference.h"
 
 namespace shardc::reference {

@@ -1,4 +1,4 @@
-#include "runtime/kernels/cpu/device.h"
+#include "runtime/kernels/machine/device.h"
 
 #include "compiler/base/check.h"
 #include "compiler/base/devices.h"

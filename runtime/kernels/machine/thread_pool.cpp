@@ -5,7 +5,7 @@
 // A thread takes a task by changing the word, which it can only while the work has one: so what it read of the work is
 // of this one, and the caller, who waits for the task, leaves it as it is. A thread that comes late finds another
 // number or an empty range, and has touched nothing.
-#include "runtime/kernels/cpu/thread_pool.h"
+#include "runtime/kernels/machine/thread_pool.h"
 
 #include <pthread.h>
 #include <sched.h>

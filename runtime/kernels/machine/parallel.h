@@ -7,7 +7,7 @@
 
 #include "compiler/base/units.h"
 #include "compiler/ops/cpu/usable_threads.h"
-#include "runtime/kernels/cpu/thread_pool.h"
+#include "runtime/kernels/machine/thread_pool.h"
 
 namespace shardc {
 

@@ -1,5 +1,5 @@
 // The number of compute threads: one number for the process, set once before the first kernel runs.
-#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/machine/parallel.h"
 
 #include <atomic>
 

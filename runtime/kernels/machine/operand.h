@@ -2,5 +2,5 @@
 // (loops/loops.def).
 #pragma once
 
-#include "runtime/kernels/cpu/device.h"
+#include "runtime/kernels/machine/device.h"
 #include "runtime/kernels/operand.h"
