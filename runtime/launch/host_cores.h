@@ -3,7 +3,7 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/mesh/mesh.h"
-#include "runtime/launch/meeting.h"
+#include "runtime/meet/meeting.h"
 
 namespace shardc {
 

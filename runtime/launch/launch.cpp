@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/launch/host_watch.h"
-#include "runtime/launch/meeting.h"
 #include "runtime/launch/run_one_rank.h"
 #include "runtime/launch/stop_signals.h"
+#include "runtime/meet/host_watch.h"
+#include "runtime/meet/meeting.h"
 #include "runtime/memory/available_memory.h"
 
 namespace shardc {

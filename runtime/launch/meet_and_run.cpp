@@ -17,9 +17,9 @@
 #include "runtime/core/runner.h"
 #include "runtime/data/token_reader.h"
 #include "runtime/launch/host_cores.h"
-#include "runtime/launch/meeting.h"
 #include "runtime/launch/stop_signals.h"
-#include "runtime/launch/tell_launch.h"
+#include "runtime/meet/meeting.h"
+#include "runtime/meet/tell_launch.h"
 #include "runtime/net/address.h"
 #include "runtime/net/open_file_limit.h"
 

@@ -13,9 +13,9 @@
 #include "compiler/base/printable.h"
 #include "runtime/control/control_block.h"
 #include "runtime/launch/launch.h"
-#include "runtime/launch/meeting.h"
-#include "runtime/launch/open_store.h"
 #include "runtime/launch/stop_signals.h"
+#include "runtime/meet/meeting.h"
+#include "runtime/meet/open_store.h"
 #include "runtime/net/store_server.h"
 
 namespace shardc {

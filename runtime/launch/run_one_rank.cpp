@@ -6,7 +6,7 @@
 
 #include "runtime/comm/links.h"
 #include "runtime/control/host_member.h"
-#include "runtime/launch/host_watch.h"
+#include "runtime/meet/host_watch.h"
 
 namespace shardc {
 

@@ -12,7 +12,7 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/plan/plan.h"
-#include "runtime/launch/meeting.h"
+#include "runtime/meet/meeting.h"
 #include "runtime/metrics/run_log.h"
 #include "runtime/record/run_directory.h"
 

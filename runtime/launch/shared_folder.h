@@ -6,7 +6,7 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/units.h"
-#include "runtime/launch/meeting.h"
+#include "runtime/meet/meeting.h"
 
 namespace shardc {
 

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/launch/compare_facts.h"
-#include "runtime/launch/meeting_texts.h"
-#include "runtime/launch/waiting_text.h"
+#include "runtime/meet/compare_facts.h"
+#include "runtime/meet/meeting_texts.h"
+#include "runtime/meet/waiting_text.h"
 
 namespace shardc {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/launch/compare_facts.h"
+#include "runtime/meet/compare_facts.h"
 
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/launch/meeting.h"
+#include "runtime/meet/meeting.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,10 +7,10 @@
 
 #include "compiler/base/host_and_time.h"
 #include "compiler/base/stopwatch.h"
-#include "runtime/launch/compare_facts.h"
-#include "runtime/launch/open_store.h"
-#include "runtime/launch/tell_launch.h"
-#include "runtime/launch/waiting_text.h"
+#include "runtime/meet/compare_facts.h"
+#include "runtime/meet/open_store.h"
+#include "runtime/meet/tell_launch.h"
+#include "runtime/meet/waiting_text.h"
 #include "runtime/metrics/run_log.h"
 #include "runtime/net/error_text.h"
 

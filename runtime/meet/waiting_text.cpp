@@ -1,4 +1,4 @@
-#include "runtime/launch/waiting_text.h"
+#include "runtime/meet/waiting_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

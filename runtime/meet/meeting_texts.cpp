@@ -1,4 +1,4 @@
-#include "runtime/launch/meeting_texts.h"
+#include "runtime/meet/meeting_texts.h"
 
 #include <charconv>
 #include <tuple>

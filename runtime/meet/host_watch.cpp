@@ -1,4 +1,4 @@
-#include "runtime/launch/host_watch.h"
+#include "runtime/meet/host_watch.h"
 
 #include <algorithm>
 #include <vector>

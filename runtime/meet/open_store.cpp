@@ -1,7 +1,7 @@
 // A store at the address may be that of this launch; one that a launch left over (its process 0 has ended), which goes
 // within seconds; that of another launch that runs; or no store at all. A process 0 that was killed a moment ago is
 // still thought alive, so what looks alive is looked at for a while.
-#include "runtime/launch/open_store.h"
+#include "runtime/meet/open_store.h"
 
 #include <unistd.h>
 

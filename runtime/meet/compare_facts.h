@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
-#include "runtime/launch/meeting_texts.h"
+#include "runtime/meet/meeting_texts.h"
 
 namespace shardc {
 

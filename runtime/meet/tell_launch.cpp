@@ -1,10 +1,10 @@
-#include "runtime/launch/tell_launch.h"
+#include "runtime/meet/tell_launch.h"
 
 #include <chrono>
 #include <thread>
 
 #include "compiler/base/host_and_time.h"
-#include "runtime/launch/open_store.h"
+#include "runtime/meet/open_store.h"
 
 namespace shardc {
 

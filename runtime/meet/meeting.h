@@ -16,7 +16,7 @@
 #include "compiler/base/units.h"
 #include "compiler/cluster/place.h"
 #include "runtime/comm/links.h"
-#include "runtime/launch/meeting_texts.h"
+#include "runtime/meet/meeting_texts.h"
 #include "runtime/net/peer_group.h"
 #include "runtime/net/store.h"
 #include "runtime/net/store_server.h"
