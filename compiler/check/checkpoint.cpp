@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-/// Each checkpoint that is to be kept for good is one that the run saves.
+/// Checks that the run saves each checkpoint that is to be kept for good.
 static auto CheckKept(CheckContext& context) -> void {
   const CheckpointSection& checkpoint = context.recipe().checkpoint;
   const Located<int64_t>& steps = context.recipe().train.steps;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/fit/fit_search.h"
 #include "compiler/fit/trials.h"
 
 namespace shardc {

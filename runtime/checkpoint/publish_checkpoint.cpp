@@ -175,7 +175,7 @@ auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
   return Success{};
 }
 
-/// Is the checkpoint of that step one that the recipe keeps for good?
+/// Judges if the recipe keeps the checkpoint of that step for good.
 static auto IsKeptForGood(const Plan& plan, int64_t step) -> bool {
   const auto is_kept = [&](const Trigger& trigger) {
     return trigger.section == SectionKind::Save && trigger.kind == TriggerKind::EverySteps &&

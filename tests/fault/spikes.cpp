@@ -44,7 +44,7 @@ class Spikes : public testing::Test {
   static auto Manifest(const std::string& run_dir, int64_t step) -> nlohmann::json {
     return nlohmann::json::parse(ReadText(run_dir + "/checkpoints/" + CheckpointNameOf(step) + "/manifest.json"));
   }
-  /// The steps of metrics.jsonl whose updates were left out, for this reason.
+  /// Returns the steps of metrics.jsonl whose updates were left out, for this reason.
   static auto SkippedSteps(const std::string& run_dir, std::string_view why) -> std::vector<int64_t> {
     std::vector<int64_t> steps;
     std::istringstream text(ReadText(run_dir + "/metrics.jsonl"));
