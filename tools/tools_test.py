@@ -117,6 +117,8 @@ sys.exit(fails)
             "build --debug --sanitize": "build: it does not take `--sanitize`",
             "check --foo": "check: it does not take `--foo`",
             "test --foo": "test: it does not take `--foo`",
+            "test --changed nonesuch": "test: `nonesuch` is no commit",
+            "test --changed HEAD x": "test: it does not take `x`",
             ("test", "--sanitize --nightly"): "test: it does not take `--sanitize --nightly`",
             ("test", "--nightly "): "test: it does not take `--nightly `",
             ("test", ""): "test: it does not take ``",
@@ -144,6 +146,60 @@ sys.exit(fails)
             self.assertTrue(result.stderr.startswith(f"tools/dev {message}" if message else "usage: "), result.stderr)
             self.assertIn(f"  {arguments[0]} " if message else "  quickstart ", result.stderr)
             self.assertNotIn("+ ", result.stderr)
+
+    def test_changed_tests(self):
+        self.write("CMakeLists.txt", "\n".join((
+            "cmake_minimum_required(VERSION 3.20)", "project(x CXX)", "enable_testing()", "include_directories(.)",
+            "add_executable(shardc main.cpp)", "add_executable(shardc-run main.cpp)", "add_subdirectory(tests)")))
+        self.write("tests/CMakeLists.txt", "\n".join((
+            "foreach(name IN ITEMS a b c)", "  add_executable(tests_${name} ${name}/test.cpp)",
+            "  add_test(NAME tests_${name} COMMAND tests_${name})", "endforeach()",
+            "add_dependencies(tests_c shardc)", "add_test(NAME tree COMMAND true)", "add_test(NAME jobs COMMAND true)",
+            "set_tests_properties(jobs PROPERTIES LABELS slow)")))
+        self.write("main.cpp", '#include "plan.h"\nauto main() -> int {}\n')
+        self.write("plan.h", "// Plans.\n")
+        self.write("half.h", "// Halves.\n")
+        self.write("tests/a/test.cpp", '#include "half.h"\nauto main() -> int {}\n')
+        self.write("tests/b/test.cpp", 'const char* page = "/docs/metrics.md";\nauto main() -> int {}\n')
+        self.write("tests/c/test.cpp", "auto main() -> int {}\n")
+        self.write("docs/metrics.md", "A page.\n")
+        self.write(".gitignore", "build/\n")
+
+        def git(*arguments):
+            run("git", "-C", self.folder, "-c", "user.name=a", "-c", "user.email=a@b", *arguments)
+
+        def chosen(*arguments):
+            result = run(sys.executable, ROOT / "tools/changed_tests.py", self.folder / "build", *arguments)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            targets, pattern = result.stdout.splitlines()
+            names = set(pattern.removeprefix("^(").removesuffix(")$").split("|"))
+            self.assertEqual({name for name in names if name.startswith("tests_")},
+                             set(targets.split()) - {"shardc", "shardc-run", "print_place"})
+            return names, result.stderr
+
+        git("init", "--quiet")
+        git("add", ".")
+        git("commit", "--quiet", "--message=Begin")
+        run("cmake", "-S", self.folder, "-B", self.folder / "build", "-G", "Ninja")
+        names, said = chosen()
+        self.assertEqual(names, {"tests_a", "tests_b", "tests_c", "tree", "jobs"})
+        self.assertIn("everything: nothing is built yet", said)
+        run("cmake", "--build", self.folder / "build")
+        names, said = chosen()
+        self.assertEqual(names, {"tree"})
+        self.assertIn("left out, as the change does not reach them: tests_a tests_b tests_c jobs\n", said)
+        for path, expected in (("half.h", {"tests_a", "tree"}), ("docs/metrics.md", {"tests_b", "tree"}),
+                               ("plan.h", {"tests_c", "tree", "jobs"}), ("tests/b/new.txt", {"tests_b", "tree"})):
+            self.write(path, "// Other words.\n")
+            self.assertEqual(chosen()[0], expected, path)
+            git("add", ".")
+            git("commit", "--quiet", f"--message=Change {path}")
+        self.assertEqual(chosen("HEAD~2")[0], {"tests_b", "tests_c", "tree", "jobs"})
+        self.write("tools/cmake/x.cmake", "")
+        self.assertIn("everything: tools/cmake/x.cmake is of the build", chosen()[1])
+        result = run(sys.executable, ROOT / "tools/changed_tests.py", self.folder / "build", "nonesuch")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("name a commit that is there", result.stderr)
 
     def test_record_of_a_gpu(self):
         shutil.copytree(ROOT / "tools", self.folder / "tools")
