@@ -4,6 +4,30 @@ namespace shardc {
 
 namespace {
 
+struct FieldReplacer {
+  const std::function<void(ValueId&)>& reads;
+  const std::function<void(ValueId&)>& writes;
+
+  auto In(std::string_view, ValueId& id) -> void { reads(id); }
+  auto Out(std::string_view, ValueId& id) -> void { writes(id); }
+  auto Over(std::string_view, ValueId& id, ValueId&) -> void { writes(id); }
+  auto Acc(std::string_view, ValueId& id, ValueId& onto) -> void {
+    writes(id);
+    if (onto.valid()) {
+      reads(onto);
+    }
+  }
+  auto InOut(std::string_view, ValueId& id) -> void { reads(id); }
+  auto Scratch(std::string_view, ValueId& id) -> void {
+    if (id.valid()) {
+      writes(id);
+    }
+  }
+  auto Whole(std::string_view, BufferId&) -> void {}
+  template <class T>
+  auto Attr(std::string_view, T&) -> void {}
+};
+
 struct BufferRenumberer {
   const std::vector<BufferId>* numbers;
 
@@ -19,6 +43,18 @@ struct BufferRenumberer {
 };
 
 }  // namespace
+
+static auto ReplaceFields(OpBody& body, FieldReplacer replacer) -> void {
+  VisitBody(body, [&](auto& concrete) { VisitFields(concrete, replacer); });
+}
+
+auto ReplaceReads(OpBody& body, const std::function<void(ValueId&)>& replace) -> void {
+  ReplaceFields(body, {.reads = replace, .writes = [](ValueId&) {}});
+}
+
+auto ReplaceWrites(OpBody& body, const std::function<void(ValueId&)>& replace) -> void {
+  ReplaceFields(body, {.reads = [](ValueId&) {}, .writes = replace});
+}
 
 /// Moves the items of `table` whose flag is set to a new table; the new id of each old one.
 template <class IdType, class T>

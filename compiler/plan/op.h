@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -42,10 +43,26 @@ namespace op {
 
 }  // namespace op
 
-using OpBody = std::variant<
+using OpVariant = std::variant<
 #define OP(Type, mnemonic, differentiable, fields, doc) op::Type,
 #include "schemas/ops.def"
     std::monostate>;
+
+/// One of the structs, or none. Copies, moves and comparisons are compiled once, in compiler/plan/op.cpp: every file
+/// that has a vector of ops would else compile them for every row.
+class OpBody : public OpVariant {
+ public:
+  OpBody();
+  template <class Body>
+  requires requires { Body::Mnemonic; }
+  OpBody(Body body) : OpVariant(std::in_place_type<Body>, std::move(body)) {}
+  OpBody(const OpBody& other);
+  OpBody(OpBody&& other) noexcept;
+  ~OpBody();
+  auto operator=(const OpBody& other) -> OpBody&;
+  auto operator=(OpBody&& other) noexcept -> OpBody&;
+  friend auto operator==(const OpBody& body, const OpBody& other) -> bool;
+};
 
 enum class OpKind : uint8_t {
 #define OP(Type, mnemonic, differentiable, fields, doc) Type,
@@ -126,7 +143,7 @@ struct Predicate {
 };
 
 struct Op {
-  OpBody body = std::monostate{};
+  OpBody body;
   Stream stream = Stream::Compute;
   std::vector<EventId> waits;
   EventId signals;
@@ -167,24 +184,20 @@ auto AccessesOf(const OpBody& body) -> AccessList;
 /// Returns the buffer whose life the op ends: that of its BUFFER field; an invalid id if it has no such field.
 auto ReleasedBufferOf(const OpBody& body) -> BufferId;
 
-/// Calls `function` with the concrete body: `VisitBody(op.body, [&](const auto& body) { ... })`.
-template <class Variant, class Function>
-auto VisitBody(Variant& body, Function&& function) -> decltype(auto) {
-  return std::visit(
-      [&](auto& concrete) -> decltype(auto) {
-        if constexpr (std::is_same_v<std::remove_const_t<std::remove_reference_t<decltype(concrete)>>,
-                                     std::monostate>) {
-          using Result = decltype(function(
-              std::declval<std::conditional_t<std::is_const_v<Variant>, const op::EndRepeat&, op::EndRepeat&>>()));
-          CHECK(false, "an op without a body");
-          if constexpr (!std::is_void_v<Result>) {
-            return Result{};
-          }
-        } else {
-          return function(concrete);
-        }
-      },
-      body);
+[[noreturn]] auto FailWithoutBody() -> void;
+
+/// Calls `function` with the concrete body: `VisitBody(op.body, [&](const auto& body) { ... })`. A switch: std::visit
+/// takes several times as long to compile.
+template <class Body, class Function>
+auto VisitBody(Body& body, Function&& function) -> decltype(auto) {
+  switch (static_cast<OpKind>(body.index())) {
+#define OP(Type, mnemonic, differentiable, fields, doc) \
+  case OpKind::Type: {                                  \
+    return function(*std::get_if<op::Type>(&body));     \
+  }
+#include "schemas/ops.def"
+  }
+  FailWithoutBody();
 }
 
 }  // namespace shardc
