@@ -5,16 +5,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "compiler/base/error_or.h"
+#include "compiler/cluster/variables.h"
 
 namespace shardc {
-
-/// Looks up an environment variable; null if it is not set.
-using LookUp = std::function<const char*(const char* name)>;
 
 struct LaunchPlace {
   /// As messages name it: "torchrun", "Slurm", "Open MPI", "Hydra", "Kubernetes", "RANK and WORLD_SIZE".

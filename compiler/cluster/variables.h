@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
 
 #include "compiler/base/error_or.h"
-#include "compiler/cluster/place.h"
 
 namespace shardc {
+
+/// Looks up an environment variable; null if it is not set.
+using LookUp = std::function<const char*(const char* name)>;
 
 /// The environment: variables that are set to nothing count as not set. Requires: `look_up` outlives it.
 class EnvironmentVariables {
