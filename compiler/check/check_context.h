@@ -5,8 +5,9 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "compiler/check/check_recipe.h"
+#include "compiler/check/file_checks.h"
 #include "compiler/expr/expr.h"
 #include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/recipe.h"

@@ -4,14 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "compiler/check/file_checks.h"
 #include "compiler/data/scan.h"
 #include "compiler/recipe/recipe.h"
 
 namespace shardc {
-
-/// Whether the files that hold the data are looked at: not at all; those that are here; or these, and the others are
-/// told.
-enum class FileChecks : uint8_t { None, Judge, TellMissing };
 
 /// Reports every fault of a recipe, which may have been read in part; nothing that depends on a faulty value is
 /// reported. Diagnostics::num_waiting counts the rules that could not be judged for that.
