@@ -19,7 +19,8 @@
 #include <cstdint>
 #include <string>
 
-#include "compiler/data/token_file.h"
+#include "compiler/data/id_type.h"
+#include "compiler/data/open_data_file.h"
 
 namespace shardc {
 

@@ -1,0 +1,47 @@
+#include "compiler/data/open_data_file.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace shardc {
+
+/// Where a path that leads nowhere was looked for.
+static auto FolderNote(const std::string& path, const FilePurpose& purpose) -> std::string {
+  if (std::filesystem::path(path).is_absolute()) {
+    return fmt::format("; `{}` is relative to the recipe's folder", purpose.key);
+  }
+  std::error_code unknown;
+  const std::string whole = std::filesystem::absolute(path, unknown).lexically_normal().string();
+  return unknown ? "; the current folder cannot be read" : fmt::format("; looked for at {}", whole);
+}
+
+auto IsMissing(const std::string& path) -> bool {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  return status.type() == std::filesystem::file_type::not_found;
+}
+
+auto OpenDataFile(const std::string& path, const FilePurpose& purpose) -> ErrorOr<Descriptor> {
+  // O_NONBLOCK: a FIFO opens at once, and is refused below.
+  const int number = PosixFs().Open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, 0);
+  if (number < 0) {
+    const int code = errno;
+    return Fail(ExitCode::RecipeRejected, "{} file {}: {}{}", purpose.noun, path, std::strerror(code),
+                code == ENOENT || code == ENOTDIR ? FolderNote(path, purpose) : "");
+  }
+  Descriptor descriptor(PosixFs(), number, path);
+  const auto status = StatusOf(descriptor);
+  if (!status) {
+    return Fail(ExitCode::RecipeRejected, "{} file: {}", purpose.noun, status.error().message);
+  }
+  if (status->kind != EntryKind::File) {
+    return Fail(ExitCode::RecipeRejected, "{} file {} is {}, not a regular file", purpose.noun, path,
+                status->kind == EntryKind::Directory ? "a folder" : "a device or pipe");
+  }
+  return descriptor;
+}
+
+}  // namespace shardc
