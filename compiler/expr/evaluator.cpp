@@ -14,7 +14,6 @@
 #include "compiler/base/check.h"
 #include "compiler/expr/function_values.h"
 #include "compiler/expr/lexer.h"
-#include "compiler/expr/reduced_text.h"
 
 namespace shardc {
 
@@ -281,15 +280,6 @@ auto EvaluateBool(const Expr& expr, const ExprVariables& variables) -> ExprResul
   CHECK(expr.type() == ExprType::Bool, "`{}` is a {}", expr.text(), ToText(expr.type()));
   const Evaluator evaluator(expr, variables);
   return {.value = evaluator.root().number != 0, .errors = evaluator.Errors()};
-}
-
-auto ReduceRule(const Expr& rule, const ExprVariables& variables) -> ExprResult<Expr> {
-  CHECK(rule.type() != ExprType::Bool, "`{}` is a {}", rule.text(), ToText(rule.type()));
-  const Evaluator evaluator(rule, variables);
-  if (auto errors = evaluator.Errors(); !errors.empty()) {
-    return {.value = {}, .errors = std::move(errors)};
-  }
-  return ParseExpr(ReducedText(evaluator), evaluator.tree().kind);
 }
 
 auto DistributionOf(const Expr& rule) -> std::optional<Distribution> {

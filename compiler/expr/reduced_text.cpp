@@ -196,4 +196,13 @@ class Printer {
 
 auto ReducedText(const Evaluator& evaluator) -> std::string { return Printer(evaluator).Run(); }
 
+auto ReduceRule(const Expr& rule, const ExprVariables& variables) -> ExprResult<Expr> {
+  CHECK(rule.type() != ExprType::Bool, "`{}` is a {}", rule.text(), ToText(rule.type()));
+  const Evaluator evaluator(rule, variables);
+  if (auto errors = evaluator.Errors(); !errors.empty()) {
+    return {.value = {}, .errors = std::move(errors)};
+  }
+  return ParseExpr(ReducedText(evaluator), evaluator.tree().kind);
+}
+
 }  // namespace shardc
