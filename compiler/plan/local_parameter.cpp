@@ -1,5 +1,7 @@
 #include "compiler/plan/local_parameter.h"
 
+#include <algorithm>
+
 #include "compiler/plan/cut_tensor.h"
 
 namespace shardc {
@@ -40,6 +42,12 @@ auto LogicalInterval(const Parameter& parameter, const Mesh& mesh, int64_t rank,
 auto LogicalInterval(const Plan& plan, const Segment& segment, Interval owned, int64_t rank) -> BoxInterval {
   return LogicalInterval(plan.parameters[segment.parameter], plan.mesh, rank,
                          {owned.begin - segment.begin, owned.end - segment.begin});
+}
+
+auto OwnedElementsOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval {
+  const int64_t elements = LocalElements(plan.parameters[segment.parameter], plan.mesh, rank);
+  return Intersect({segment.begin, std::min(segment.end, segment.begin + elements)},
+                   OwnedSlice(sub_vector, plan.mesh, rank));
 }
 
 auto OwnedSegmentOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank)

@@ -24,6 +24,8 @@ auto CutDim(const Parameter& parameter, const Mesh& mesh) -> std::optional<size_
 auto LocalShape(const Parameter& parameter, const Mesh& mesh) -> Dims;
 /// Returns how many of its elements a rank holds, without padding: the first elements of the local shape.
 auto LocalElements(const Parameter& parameter, const Mesh& mesh, int64_t rank) -> int64_t;
+/// Returns the elements of a segment that lie in the slice of a rank, without padding, in elements of the sub-vector.
+auto OwnedElementsOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval;
 /// Returns where elements [begin, end) of what a rank holds belong in the logical tensor. Requires: end <=
 /// LocalElements.
 auto LogicalInterval(const Parameter& parameter, const Mesh& mesh, int64_t rank, Interval elements) -> BoxInterval;

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "compiler/base/devices.h"
-#include "compiler/plan/local_parameter.h"
 
 namespace shardc {
 
@@ -128,12 +127,6 @@ auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string {
 
 auto OwnedSlice(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval {
   return OwnedSlice(sub_vector.length, mesh.size(sub_vector.axes), mesh.IndexIn(sub_vector.axes, rank));
-}
-
-auto OwnedElementsOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval {
-  const int64_t elements = LocalElements(plan.parameters[segment.parameter], plan.mesh, rank);
-  return Intersect({segment.begin, std::min(segment.end, segment.begin + elements)},
-                   OwnedSlice(sub_vector, plan.mesh, rank));
 }
 
 auto CopyAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet {

@@ -282,8 +282,6 @@ auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) 
 auto IsWhole(const SubVector& sub_vector, const Mesh& mesh) -> bool;
 /// Returns "layers.0", with ".frozen" and ".replicated" if a unit keeps such parameters apart.
 auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string;
-/// Returns the elements of a segment that lie in the slice of a rank, without padding, in elements of the sub-vector.
-auto OwnedElementsOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval;
 /// Returns the slice of a sub-vector that a rank owns.
 auto OwnedSlice(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval;
 /// Returns the axes along which ranks hold copies of a sub-vector's slices. After its sum over the axes of the

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "compiler/plan/local_parameter.h"
+
 namespace shardc {
 
 auto SectionRun::Start(const HeldState& state) -> void {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/checkpoint/digest.h"
+#include "compiler/plan/local_parameter.h"
 #include "runtime/control/agree.h"
 #include "runtime/device/family.h"
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "compiler/plan/local_parameter.h"
 #include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
 #include "tests/fault/zero_stream.h"

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "compiler/plan/local_parameter.h"
 #include "runtime/core/runner.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"

@@ -13,6 +13,7 @@
 #include "compiler/cost/fold.h"
 #include "compiler/driver/fit.h"
 #include "compiler/ops/cpu/outside_arenas.h"
+#include "compiler/plan/local_parameter.h"
 #include "compiler/report/compare.h"
 #include "compiler/report/json_lines.h"
 #include "tests/golden/golden_case.h"

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <mutex>
 
+#include "compiler/plan/local_parameter.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 
