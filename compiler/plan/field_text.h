@@ -7,17 +7,9 @@
 #include "compiler/plan/declared_names.h"
 #include "compiler/plan/names.h"
 #include "compiler/plan/plan.h"
+#include "compiler/plan/quoted_text.h"
 
 namespace shardc {
-
-/// Needs no quotes in a word: letters, digits, and _.-+/*#
-auto IsBareCharacter(char c) -> bool;
-/// Returns true if a word needs no quotes: bare characters, the first of them a letter, a digit or _.
-auto IsBare(std::string_view text) -> bool;
-/// Returns a bare text as it is, any other in quotes.
-auto QuoteIfNeeded(std::string_view text) -> std::string;
-/// Returns the text in double quotes, with \" \\ \n \t \r and \xHH for all that is not printable ASCII.
-auto Quote(std::string_view text) -> std::string;
 
 auto FieldText(bool value) -> std::string;
 auto FieldText(int32_t value) -> std::string;

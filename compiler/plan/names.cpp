@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
-#include "compiler/plan/field_text.h"
 #include "compiler/plan/name_table.h"
+#include "compiler/plan/quoted_text.h"
 
 namespace shardc {
 
