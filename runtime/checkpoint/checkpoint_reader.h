@@ -14,32 +14,9 @@
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
-#include "compiler/plan/plan.h"
-#include "runtime/control/rank_control.h"
+#include "runtime/checkpoint/reader_options.h"
 
 namespace shardc {
-
-/// Resume: parameters, moments, scalars, the data's position. Parameters: for evaluation, which needs no moments and no
-/// data. Seed: the tensors that a first start reads. The plan fixes which tensor goes where, for the manifest whose
-/// digest it holds.
-enum class ReadPurpose : uint8_t { Resume, Parameters, Seed };
-
-struct CheckpointReaderOptions {
-  std::string path;
-  /// Outlives the reader.
-  const Plan* plan = nullptr;
-  /// TokenReader::Fingerprint(). For Resume.
-  std::string data_fingerprint;
-  /// TokenReader::SourceFingerprints(). Of a mixture.
-  std::vector<std::string> source_fingerprints;
-  /// Digests of the token files, as in ManifestData.
-  std::vector<std::string> data_digests;
-  ReadPurpose purpose = ReadPurpose::Resume;
-  /// With it Open is collective: the ranks share the work of checking digests, and agree on the outcome. Without it
-  /// this process checks all files.
-  RankControl* control = nullptr;
-  Fs* fs = &PosixFs();
-};
 
 class CheckpointReader {
  public:

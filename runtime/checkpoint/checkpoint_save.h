@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/base/files.h"
+#include "compiler/base/fs.h"
 #include "compiler/checkpoint/digest.h"
-#include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/checkpoint/stored_pieces.h"
 
 namespace shardc {
@@ -17,7 +16,7 @@ namespace shardc {
 constexpr size_t TagBytes = 9;
 
 /// Comments of the form (a) name steps of the protocol in checkpoint_writer.h.
-struct CheckpointWriter::Save {
+struct CheckpointSave {
   int64_t step = 0;
   std::map<std::string, double> state;
   std::vector<double> recent_losses;

@@ -27,7 +27,7 @@ auto CheckpointWriter::Begin(int64_t step, const std::map<std::string, double>& 
   for (const auto& [name, value] : state) {
     CHECK(std::isfinite(value), "state scalar {} is {}", name, value);
   }
-  save_ = std::make_unique<Save>();
+  save_ = std::make_unique<CheckpointSave>();
   save_->step = step;
   save_->state = state;
   save_->recent_losses = recent_losses;

@@ -24,6 +24,8 @@
 
 namespace shardc {
 
+struct CheckpointSave;
+
 struct CheckpointWriterOptions {
   /// Both outlive the writer.
   const Plan* plan = nullptr;
@@ -83,8 +85,6 @@ class CheckpointWriter {
   auto warnings() const -> const std::vector<std::string>& { return warnings_; }
 
  private:
-  /// A save under way.
-  struct Save;
   /// What a rank wrote.
   struct Written {
     int64_t bytes = 0;
@@ -115,7 +115,8 @@ class CheckpointWriter {
   CheckpointWriterOptions options_;
   const Lease* lease_ = nullptr;
   bool manifest_fits_ = false;
-  std::unique_ptr<Save> save_;
+  /// The save under way.
+  std::unique_ptr<CheckpointSave> save_;
   std::string last_path_;
   std::vector<std::string> warnings_;
 };

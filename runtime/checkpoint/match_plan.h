@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "compiler/checkpoint/manifest.h"
-#include "runtime/checkpoint/checkpoint_reader.h"
+#include "runtime/checkpoint/reader_options.h"
 
 namespace shardc {
 

@@ -8,6 +8,7 @@
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
 #include "runtime/checkpoint/checkpoint_save.h"
+#include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/checkpoint/leftovers.h"
 #include "runtime/checkpoint/read_manifest.h"
 
@@ -122,7 +123,7 @@ auto CheckpointWriter::PutBack(const std::string& aside) const -> void {
 }
 
 auto CheckpointWriter::FreeFinalName() -> ErrorOr<std::string> {
-  const Save& save = *save_;
+  const CheckpointSave& save = *save_;
   const auto there = StatusAt(save.parent, save.final_name);
   if (!there) {
     return there.error();
@@ -146,7 +147,7 @@ auto CheckpointWriter::FreeFinalName() -> ErrorOr<std::string> {
 }
 
 auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
-  Save& save = *save_;
+  CheckpointSave& save = *save_;
   Manifest manifest = MakeManifest(written);
   manifest.step = save.step;
   manifest.state = save.state;
