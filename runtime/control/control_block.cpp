@@ -55,7 +55,7 @@ auto ControlBlock::PartsOf() const -> Parts {
   const auto num_ranks = static_cast<size_t>(local_.size());
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   Parts parts;
-  parts.barriers = sizeof(Block) + num_ranks * sizeof(RankWords);
+  parts.barriers = sizeof(BlockWords) + num_ranks * sizeof(RankWords);
   const size_t words = parts.barriers + num_barriers_ * sizeof(BarrierWords);
   parts.slots = (words + page - 1) / page * page;
   parts.end = parts.slots + num_axes_sets_ * num_ranks * 2 * static_cast<size_t>(SlotBytes);
@@ -79,13 +79,13 @@ auto ControlBlock::Layout() -> Status {
   memory_ = memory;
   auto* at = static_cast<std::byte*>(memory);
   slots_ = at + parts.slots;
-  block_ = reinterpret_cast<Block*>(at);
-  ranks_ = reinterpret_cast<RankWords*>(at + sizeof(Block));
+  block_ = reinterpret_cast<BlockWords*>(at);
+  ranks_ = reinterpret_cast<RankWords*>(at + sizeof(BlockWords));
   barriers_ = reinterpret_cast<BarrierWords*>(at + parts.barriers);
   if (place_.is_made) {
     return Success{};
   }
-  new (block_) Block{};
+  new (block_) BlockWords{};
   new (ranks_) RankWords[num_ranks]{};
   for (size_t i = 0; i < num_barriers_; ++i) {
     new (barriers_ + i) BarrierWords{};

@@ -26,6 +26,11 @@
 
 namespace shardc {
 
+// The words in shared memory (control_block_words.h).
+struct BlockWords;
+struct RankWords;
+struct BarrierWords;
+
 /// Why the job is over for all: the first rank that failed. `signal` is 0 for one that ended by itself, and -1 where
 /// the process is gone and nobody knows why.
 struct RankFailure {
@@ -162,9 +167,6 @@ class ControlBlock {
   auto Slot(const Group& group, int64_t rank, int turn) -> std::byte*;
 
  private:
-  struct Block;
-  struct RankWords;
-  struct BarrierWords;
   struct Patience;
 
   struct Parts;
@@ -201,7 +203,7 @@ class ControlBlock {
 
   void* memory_ = nullptr;
   size_t memory_bytes_ = 0;
-  Block* block_ = nullptr;
+  BlockWords* block_ = nullptr;
   RankWords* ranks_ = nullptr;
   BarrierWords* barriers_ = nullptr;
   std::byte* slots_ = nullptr;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 
+#include "runtime/control/control_block.h"
 #include "runtime/control/control_block_words.h"
 
 namespace shardc {
@@ -35,7 +36,7 @@ auto ControlBlock::MarkFailed(int64_t rank, ExitCode code, int signal) -> void {
 
 /// Keeps the text unless one is kept already. Returns true if it did.
 auto ControlBlock::KeepText(int64_t rank, const std::string& text) -> bool {
-  int64_t before = Block::NoText;
+  int64_t before = BlockWords::NoText;
   if (!block_->text_of.compare_exchange_strong(before, rank, std::memory_order_seq_cst)) {
     return false;
   }

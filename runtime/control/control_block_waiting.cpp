@@ -12,6 +12,7 @@
 
 #include "compiler/base/processor.h"
 #include "compiler/base/waited_time.h"
+#include "runtime/control/control_block.h"
 #include "runtime/control/control_block_words.h"
 
 namespace shardc {

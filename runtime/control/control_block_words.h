@@ -6,14 +6,14 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/control/control_block.h"
+#include "compiler/plan/types.h"
 
 namespace shardc {
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
 
 // Each on cache lines of its own: a rank writes its words at every op.
-struct alignas(64) ControlBlock::RankWords {
+struct alignas(64) RankWords {
   /// The op that began last, by PackPosition; 0 before the first op.
   std::atomic<uint64_t> position;
   /// By stream: the op that is under way there; 0: none is.
@@ -30,13 +30,13 @@ struct alignas(64) ControlBlock::RankWords {
   std::atomic<uint64_t> waits_for;
 };
 
-struct ControlBlock::BarrierWords {
+struct BarrierWords {
   alignas(64) std::atomic<uint32_t> arrived;
   alignas(64) std::atomic<uint32_t> generation;
   std::atomic<uint32_t> sleepers;
 };
 
-struct ControlBlock::Block {
+struct BlockWords {
   /// 0, or that of Pack.
   alignas(64) std::atomic<uint64_t> failure;
   alignas(64) std::atomic<bool> stop;
