@@ -85,11 +85,6 @@ auto Progress::Clear() -> void {
   }
 }
 
-auto PrintLog(std::FILE* out, std::string_view text) -> void {
-  [[maybe_unused]] const size_t written = std::fwrite(text.data(), 1, text.size(), out);
-  std::fflush(out);
-}
-
 auto LossText(double loss) -> std::string { return std::isnan(loss) ? "nan" : fmt::format("{:.4f}", loss); }
 
 auto FormatDuration(double seconds) -> std::string {

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "runtime/metrics/metrics_writer.h"
 #include "runtime/metrics/run_log.h"
@@ -41,9 +40,6 @@ class Progress {
   /// Moving average, for the time that is left.
   double step_ms_ = 0;
 };
-
-/// Writes what it can: a log on a full disk, or one that nobody reads any more, ends no run.
-auto PrintLog(std::FILE* out, std::string_view text) -> void;
 
 /// Returns "2.7183", or "nan" without the sign.
 auto LossText(double loss) -> std::string;

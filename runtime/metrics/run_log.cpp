@@ -1,11 +1,13 @@
 #include "runtime/metrics/run_log.h"
 
-#include <cstdio>
-
 #include "compiler/base/printable.h"
-#include "runtime/metrics/progress.h"
 
 namespace shardc {
+
+auto PrintLog(std::FILE* out, std::string_view text) -> void {
+  [[maybe_unused]] const size_t written = std::fwrite(text.data(), 1, text.size(), out);
+  std::fflush(out);
+}
 
 auto RunLog::Print(std::string_view lines) const -> void {
   PrintLog(stderr, Printable(lines));

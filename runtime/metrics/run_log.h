@@ -2,12 +2,16 @@
 // Launcher and ranks write to one log, each line in one piece.
 #pragma once
 
+#include <cstdio>
 #include <string_view>
 #include <utility>
 
 #include "compiler/base/fs.h"
 
 namespace shardc {
+
+/// Writes what it can: a log on a full disk, or one that nobody reads any more, ends no run.
+auto PrintLog(std::FILE* out, std::string_view text) -> void;
 
 class RunLog {
  public:
