@@ -52,44 +52,52 @@ static auto CheckDivisible(CheckContext& context, int64_t divisor, const std::st
   context.MarkFaulty(batch.global);
 }
 
-/// Does a size count for a product that is called `what`?
-static auto IsFactor(std::string_view what, std::string_view size) -> bool {
+namespace {
+
+/// The sizes that a product is made of: those of [batch] and the mesh alone, those of a step too, those of the run.
+enum class SizeProduct { Sequences, Step, Run };
+
+}  // namespace
+
+/// Returns true if a size is a factor of the product.
+static auto IsFactor(SizeProduct product, std::string_view size) -> bool {
   const auto is_one_of = [&](std::initializer_list<std::string_view> sizes) {
     return std::ranges::find(sizes, size) != sizes.end();
   };
   if (is_one_of({"global", "micro", "accumulate", "replicate", "dp"})) {
     return true;
   }
-  if (what.find("sequences") != std::string_view::npos) {
-    return false;
+  switch (product) {
+    case SizeProduct::Sequences: return false;
+    case SizeProduct::Step: return size != "steps";
+    case SizeProduct::Run: return is_one_of({"seq", "steps"});
   }
-  const bool is_of_run = what.find("of the run") != std::string_view::npos;
-  return size == "seq" || (is_of_run ? size == "steps" : size != "steps");
+  CHECK(false, "product {}", static_cast<int>(product));
 }
 
-/// The keys that the product `what` is made of, with their values and lines.
-static auto NoteFactors(const Recipe& recipe, std::string_view what, Diagnostics::Builder& builder) -> void {
+/// Notes the keys that the product is made of, with their values and lines.
+static auto NoteFactors(const Recipe& recipe, SizeProduct product, Diagnostics::Builder& builder) -> void {
   for (const auto& [name, size] : {std::pair("global", &recipe.batch.global), std::pair("micro", &recipe.batch.micro),
                                    std::pair("accumulate", &recipe.batch.accumulate),
                                    std::pair("replicate", &recipe.mesh.replicate), std::pair("dp", &recipe.mesh.dp),
                                    std::pair("seq", &recipe.model.seq), std::pair("layers", &recipe.model.layers),
                                    std::pair("hidden", &recipe.model.hidden), std::pair("ffn", &recipe.model.ffn),
                                    std::pair("vocab", &recipe.model.vocab), std::pair("steps", &recipe.train.steps)}) {
-    if (size->is_set && IsFactor(what, name)) {
+    if (size->is_set && IsFactor(product, name)) {
       builder.Note(size->at, fmt::format("`{}` is {}", name, **size));
     }
   }
 }
 
-/// True if `product` of whole numbers is below `limit`; reports sizes-too-large at [batch] else.
-static auto CheckFits(CheckContext& context, double product, double limit, std::string_view what,
+/// True if `size`, a product of whole numbers, is below `limit`; reports sizes-too-large at [batch] else.
+static auto CheckFits(CheckContext& context, SizeProduct product, double size, double limit, std::string_view what,
                       std::string_view limit_text) -> bool {
-  if (product < limit) {
+  if (size < limit) {
     return true;
   }
   const Recipe& recipe = context.recipe();
   auto builder = context.diags().Build(recipe.batch.at, DiagnosticKind::SizesTooLarge, what, limit_text);
-  NoteFactors(recipe, what, builder);
+  NoteFactors(recipe, product, builder);
   builder.Emit();
   return false;
 }
@@ -112,7 +120,7 @@ static auto CheckThree(CheckContext& context) -> bool {
   // The product of what is given, beside which `global` is judged.
   const double divisor = static_cast<double>(ranks) * (has_micro ? static_cast<double>(*batch.micro) : 1) *
                          (has_accumulate ? static_cast<double>(*batch.accumulate) : 1);
-  if (!CheckFits(context, divisor, MaxElements, "the number of sequences per step", "2^56")) {
+  if (!CheckFits(context, SizeProduct::Sequences, divisor, MaxElements, "the number of sequences per step", "2^56")) {
     return false;
   }
   if (!has_global) {
@@ -156,20 +164,21 @@ static auto CheckProducts(CheckContext& context) -> void {
         recipe.batch.at, DiagnosticKind::PlanTooLarge,
         fmt::format("a step of {} sequences of `seq` {} has {:.0f} tokens", sizes.global, m.seq, step_tokens),
         MostCount);
-    NoteFactors(recipe, "sequences", builder);
+    NoteFactors(recipe, SizeProduct::Sequences, builder);
     builder.Note(recipe.model.seq.at, fmt::format("`seq` is {}", m.seq));
     builder.Emit();
     return;
   }
   static_cast<void>(
       // As counted by SampleShares.
-      (recipe.data.source.empty() || CheckFits(context, static_cast<double>(sizes.global), 0x1p30,
-                                               "the number of sequences per step, of several sources,", "2^30")) &&
-      CheckFits(context, micro_tokens * 2 * forward.elements, MaxElements,
+      (recipe.data.source.empty() ||
+       CheckFits(context, SizeProduct::Sequences, static_cast<double>(sizes.global), 0x1p30,
+                 "the number of sequences per step, of several sources,", "2^30")) &&
+      CheckFits(context, SizeProduct::Step, micro_tokens * 2 * forward.elements, MaxElements,
                 "the number of elements of the activations of a microbatch", "2^56") &&
-      CheckFits(context, rank_tokens * flops_per_token, MaxCount, "the number of operations of a step on one rank",
-                "2^62") &&
-      CheckFits(context, run_tokens, MaxCount, "the number of tokens of the run", "2^62"));
+      CheckFits(context, SizeProduct::Step, rank_tokens * flops_per_token, MaxCount,
+                "the number of operations of a step on one rank", "2^62") &&
+      CheckFits(context, SizeProduct::Run, run_tokens, MaxCount, "the number of tokens of the run", "2^62"));
 }
 
 auto CheckBatch(CheckContext& context) -> void {

@@ -79,14 +79,6 @@ auto PlaceInList(const SourceSet& sources, const SourceRange& list, std::string_
   return list;
 }
 
-/// The divisor that the message of a division by zero quotes; empty for other messages.
-static auto DivisorIn(std::string_view message) -> std::string_view {
-  constexpr std::string_view Before = "division by zero: `";
-  const size_t found = message.find(Before);
-  const std::string_view after = found == std::string_view::npos ? "" : message.substr(found + Before.size());
-  return after.substr(0, after.find('`'));
-}
-
 /// Is `step` a word of the expression?
 static auto ReadsStep(std::string_view expression) -> bool {
   const auto is_name_part = [&](size_t at) {
@@ -146,12 +138,12 @@ auto ReportStepErrors(CheckContext& context, const SourceRange& at, const std::v
   const Located<int64_t>& steps = context.recipe().train.steps;
   for (const ExprError& error : errors) {
     auto builder = BuildExprError(context, at, error, fmt::format(" at step {} of {}", step, *steps));
-    if (error.message.find("steps") != std::string::npos) {
+    if (error.reads_steps) {
       builder.Note(steps.at, fmt::format("`steps` is {}, set here", *steps));
     }
-    if (const std::string divisor(DivisorIn(error.message)); step == 0 && ReadsStep(divisor)) {
-      builder.Help(IsMultipleOfStep(divisor) ? "`step` is 0 in the first step; (step + 1) counts from 1"
-                                             : "`step` is 0 in the first step");
+    if (step == 0 && ReadsStep(error.divisor)) {
+      builder.Help(IsMultipleOfStep(error.divisor) ? "`step` is 0 in the first step; (step + 1) counts from 1"
+                                                   : "`step` is 0 in the first step");
     }
     builder.Emit();
   }

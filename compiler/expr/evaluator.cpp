@@ -41,7 +41,33 @@ auto Evaluator::Errors() const -> std::vector<ExprError> {
   const ExprNode& node = tree_.nodes[root().fault];
   const std::string within =
       node.library < 0 ? "" : fmt::format("in `{}`, ", ExprFunctionRows()[static_cast<size_t>(node.library)].name);
-  return {ErrorAt(node.place_begin, node.place_end, "expr-domain", within + Describe(node))};
+  ExprError error = ErrorAt(node.place_begin, node.place_end, "expr-domain", within + Describe(node));
+  if (IsDivisionByZero(node)) {
+    error.divisor = TextOf(tree_.nodes[node.operands[1]], text_);
+    error.reads_steps = Reads(node.operands[1], "steps");
+  } else if (node.kind == ExprNodeKind::Library) {
+    error.reads_steps = Reads(node.operands[0], "steps");
+  }
+  return {std::move(error)};
+}
+
+auto Evaluator::IsDivisionByZero(const ExprNode& node) const -> bool {
+  return (node.kind == ExprNodeKind::Divide || node.kind == ExprNodeKind::Modulo) && Operand(node, 1).number == 0;
+}
+
+auto Evaluator::Reads(ExprNodeId id, std::string_view variable) const -> bool {
+  std::vector<ExprNodeId> waiting{id};
+  while (!waiting.empty()) {
+    const ExprNode& node = tree_.nodes[waiting.back()];
+    waiting.pop_back();
+    if (node.kind == ExprNodeKind::Variable && TextOfVariable(node) == variable) {
+      return true;
+    }
+    if (node.kind != ExprNodeKind::Local && node.kind != ExprNodeKind::Parameter) {
+      waiting.insert(waiting.end(), node.operands.begin(), node.operands.end());
+    }
+  }
+  return false;
 }
 
 auto Evaluator::Function(const ExprNode& call) -> const ExprFunctionRow& {
@@ -241,7 +267,7 @@ auto Evaluator::Describe(const ExprNode& node) const -> std::string {
   }
   const double a = Operand(node, 0).number;
   const double b = Operand(node, 1).number;
-  if ((node.kind == ExprNodeKind::Divide || node.kind == ExprNodeKind::Modulo) && b == 0) {
+  if (IsDivisionByZero(node)) {
     return fmt::format("division by zero: {} is 0", Quoted(TextOf(tree_.nodes[node.operands[1]], text_)));
   }
   if (node.kind == ExprNodeKind::Modulo) {

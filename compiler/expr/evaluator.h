@@ -54,6 +54,9 @@ class Evaluator {
   auto VaryingChoice(const ExprNode& node) const -> Slot;
   auto EvaluateStrict(ExprNodeId own) const -> Slot;
   auto HasElementDomain(const ExprNode& node) const -> bool;
+  auto IsDivisionByZero(const ExprNode& node) const -> bool;
+  /// Returns true if the text of a node has the variable; what names in it stand for does not count.
+  auto Reads(ExprNodeId id, std::string_view variable) const -> bool;
   auto Compute(const ExprNode& node) const -> std::optional<double>;
   auto Describe(const ExprNode& node) const -> std::string;
   auto DescribeCall(const ExprNode& node) const -> std::string;

@@ -94,6 +94,10 @@ struct ExprError {
   int length = 1;
   /// Nearest known word, or empty.
   std::string closest;
+  /// Text of the divisor of a division by zero; otherwise empty.
+  std::string divisor;
+  /// True if the divisor, or the domain of a function, is made of the variable `steps`.
+  bool reads_steps = false;
 };
 
 struct ExprTree;

@@ -31,7 +31,7 @@ auto FindBrokenLimit(const Plan& plan) -> std::optional<BrokenLimit> {
     if (const double bytes = BytesOf(parameter.shape, parameter.dtype); bytes > Most) {
       return BrokenLimit{
           fmt::format("the parameter {} {} has {:.0f} bytes", parameter.name, ToText(parameter.shape), bytes),
-          MostBytes};
+          MostBytes, true};
     }
   }
   for (const Value& value : plan.values) {

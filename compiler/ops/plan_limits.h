@@ -14,6 +14,8 @@ struct BrokenLimit {
   /// "the value logits [1, 8, 4294967296] has 137438953472 bytes".
   std::string what;
   int64_t most = 0;
+  /// True if `what` is one parameter.
+  bool is_of_parameter = false;
 };
 
 /// Returns the first limit that the plan breaks.

@@ -55,7 +55,7 @@ static auto NoteSizes(const Recipe& recipe, const BrokenLimit& broken, Diagnosti
         {"head_dim", &model.head_dim},
         {"ffn", &model.ffn},
         {"vocab", &model.vocab}});
-  if (!broken.what.starts_with("the parameter ")) {
+  if (!broken.is_of_parameter) {
     note({{"seq", &model.seq}, {"micro", &recipe.batch.micro}, {"global", &recipe.batch.global}});
   }
 }
