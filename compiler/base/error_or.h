@@ -1,6 +1,7 @@
 // ErrorOr<T>: a value or the reason why there is none. Crosses folder borders in place of exceptions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
@@ -23,10 +24,26 @@ enum class ExitCode : int {
   Preempted = 75,
 };
 
+/// Causes of errors that a caller acts on. Messages are for people: no code decides by their words.
+enum class ErrorKind : uint8_t {
+  None,
+  /// No error yet: the rank that reports it is still waiting.
+  Waits,
+  /// Process 0 of the launch has printed it already.
+  IsTold,
+  /// Every process of the launch finds the same by itself.
+  FoundByAll,
+  /// Another program listens at the address.
+  AddressInUse,
+  /// No program listens at the address.
+  NobodyListens,
+};
+
 struct Error {
   ExitCode code = ExitCode::InternalFault;
   /// Full text, ready to print after "error: ". Empty if diagnostics have been emitted already.
   std::string message;
+  ErrorKind kind = ErrorKind::None;
 };
 
 struct Success {};
@@ -66,6 +83,11 @@ using Status = ErrorOr<Success>;
 template <class... Args>
 auto Fail(ExitCode code, fmt::format_string<Args...> format, Args&&... args) -> Error {
   return Error{code, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+template <class... Args>
+auto Fail(ExitCode code, ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) -> Error {
+  return Error{code, fmt::format(format, std::forward<Args>(args)...), kind};
 }
 
 }  // namespace shardc

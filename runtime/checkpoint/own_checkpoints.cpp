@@ -7,8 +7,10 @@
 
 namespace shardc {
 
-/// Rank 0 says so with an error without a text, so that its peers do not take it for a rank that stands still.
-static auto MeansWaiting(const Status& status) -> bool { return !status.ok() && status.error().message.empty(); }
+/// Returns true for the status of a rank 0 that waits: its peers do not take it for a rank that stands still.
+static auto MeansWaiting(const Status& status) -> bool {
+  return !status.ok() && status.error().kind == ErrorKind::Waits;
+}
 
 auto OwnCheckpoints(const std::string& dir, const std::string& run_id, RankControl& control, LeaseOptions options)
     -> ErrorOr<CheckpointOwner> {
@@ -25,7 +27,7 @@ auto OwnCheckpoints(const std::string& dir, const std::string& run_id, RankContr
     if (asked) {
       RETURN_IF_ERROR(asked());
     }
-    const Status told = FollowRankZero(control, Error{ExitCode::Environment, ""});
+    const Status told = FollowRankZero(control, Error{ExitCode::Environment, "", ErrorKind::Waits});
     return MeansWaiting(told) ? Status(Success{}) : told;
   };
   Fs& fs = *options.fs;

@@ -64,19 +64,22 @@ auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status {
 }
 
 auto FollowRankZero(RankControl& control, const Status& mine) -> Status {
-  std::vector<char> message(sizeof(int64_t) + MaxTextBytes);
-  const int64_t own_code = CodeOf(mine);
-  std::memcpy(message.data(), &own_code, sizeof(own_code));
+  struct Head {
+    int64_t code = 0;
+    int64_t kind = 0;
+  };
+  std::vector<char> message(sizeof(Head) + MaxTextBytes);
+  Head head{.code = CodeOf(mine), .kind = static_cast<int64_t>(mine ? ErrorKind::None : mine.error().kind)};
+  std::memcpy(message.data(), &head, sizeof(head));
   const std::string text = PaddedText(mine, MaxTextBytes);
-  std::copy(text.begin(), text.end(), message.begin() + sizeof(int64_t));
+  std::copy(text.begin(), text.end(), message.begin() + sizeof(head));
   RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(message.data()),
                                     static_cast<int64_t>(message.size())));
-  int64_t code = 0;
-  std::memcpy(&code, message.data(), sizeof(code));
-  if (code == 0) {
+  std::memcpy(&head, message.data(), sizeof(head));
+  if (head.code == 0) {
     return Success{};
   }
-  return Error{static_cast<ExitCode>(code), message.data() + sizeof(int64_t)};
+  return Error{static_cast<ExitCode>(head.code), message.data() + sizeof(head), static_cast<ErrorKind>(head.kind)};
 }
 
 auto TextOfRankZero(RankControl& control, const std::string& mine) -> ErrorOr<std::string> {

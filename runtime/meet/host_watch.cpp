@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/net/dial.h"
 #include "runtime/net/error_text.h"
 
 namespace shardc {
@@ -126,7 +125,7 @@ auto HostWatch::SeekStore(Clock::time_point now) -> void {
   if (connected) {
     return;
   }
-  const bool is_gone = connected.error().message.ends_with(NobodyListens);
+  const bool is_gone = connected.error().kind == ErrorKind::NobodyListens;
   // A store that accepts a connection and says nothing keeps it, and the thread that waits for its word.
   seek_after_ = is_gone ? Shortest : std::min<Clock::duration>(2 * seek_after_, Longest);
   if (!(is_late || (is_gone && waited.value >= FirstWord.value)) || RanksHaveEnded()) {

@@ -135,7 +135,7 @@ auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer> {
   Patience patience;
   while (true) {
     auto server = StoreServer::Start(seat.address, {.linger = Linger, .prefix = seat.prefix, .silence = silence});
-    if (server || !server.error().message.ends_with("it is in use")) {
+    if (server || server.error().kind != ErrorKind::AddressInUse) {
       return server;
     }
     auto store = JobStore::Connect(seat.address, seat.prefix, LongestProbe,

@@ -58,7 +58,7 @@ static auto Explain(int reason, const Endpoint& server, const SocketAddress& add
   const std::string where = address.Host();
   const std::string named = where == server.host ? "" : fmt::format(" ({})", where);
   switch (reason) {
-    case ECONNREFUSED: return std::string(NobodyListens);
+    case ECONNREFUSED: return "nobody listens there";
     case ETIMEDOUT: return "it did not answer" + named;
     default: return std::strerror(reason) + named;
   }
@@ -68,7 +68,7 @@ auto Dial(const Endpoint& server, Clock::time_point deadline) -> ErrorOr<SocketA
   const auto begin = Clock::now();
   milliseconds pause = FirstPause;
   while (true) {
-    std::string reason;
+    Error reason{ExitCode::Environment, ""};
     auto name_deadline = deadline;
     if (const auto addresses = Resolve(server)) {
       for (const SocketAddress& address : *addresses) {
@@ -77,16 +77,17 @@ auto Dial(const Endpoint& server, Clock::time_point deadline) -> ErrorOr<SocketA
           return address;
         }
         // Of a host that listens on one of its addresses, another one may refuse while that one is silent.
-        if (reason.empty() || failure != ECONNREFUSED) {
-          reason = Explain(failure, server, address);
+        if (reason.message.empty() || failure != ECONNREFUSED) {
+          reason = {ExitCode::Environment, Explain(failure, server, address),
+                    failure == ECONNREFUSED ? ErrorKind::NobodyListens : ErrorKind::None};
         }
       }
     } else {
-      reason = addresses.error().message;
+      reason = {ExitCode::Environment, addresses.error().message};
       name_deadline = std::min(deadline, begin + LongestWaitForName);
     }
     if (Clock::now() + pause >= name_deadline) {
-      return Fail(ExitCode::Environment, "{}", reason);
+      return reason;
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, LongestPause);

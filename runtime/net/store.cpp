@@ -115,8 +115,8 @@ auto JobStore::Open() -> Status {
     return silent();
   }
   if (!*address) {
-    return Fail(ExitCode::Environment, "cannot connect to the store at {} within {} s: {}", address_, timeout_.value,
-                address->error().message);
+    return Fail(ExitCode::Environment, address->error().kind, "cannot connect to the store at {} within {} s: {}",
+                address_, timeout_.value, address->error().message);
   }
   server_host_ = (**address).Host();
   const auto opened = std::make_shared<ErrorOr<std::unique_ptr<TcpStore>>>(nullptr);

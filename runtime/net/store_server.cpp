@@ -85,10 +85,11 @@ static auto ListenOn(const SocketAddress& address) -> ErrorOr<Listening> {
   setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (number < 0 || bind(number, address.data(), address.size) != 0 || listen(number, Backlog) != 0 ||
       getsockname(number, listening.own.data(), &listening.own.size) != 0) {
-    return Fail(ExitCode::Environment, "{}",
-                errno == EADDRINUSE      ? "it is in use"
-                : errno == EADDRNOTAVAIL ? "it is no address of this host"
-                                         : std::strerror(errno));
+    const int why = errno;
+    return Fail(ExitCode::Environment, why == EADDRINUSE ? ErrorKind::AddressInUse : ErrorKind::None, "{}",
+                why == EADDRINUSE      ? "it is in use"
+                : why == EADDRNOTAVAIL ? "it is no address of this host"
+                                       : std::strerror(why));
   }
   return listening;
 }
@@ -99,15 +100,15 @@ static auto ListenOn(const Endpoint& endpoint) -> ErrorOr<Listening> {
     return addresses.error();
   }
   // One socket listens. Of a name with addresses of both kinds more hosts reach that of IPv4.
-  std::string reason;
+  Error reason;
   for (const SocketAddress& address : Ipv4First(*addresses)) {
     auto listening = ListenOn(address);
     if (listening) {
       return listening;
     }
-    reason = listening.error().message;
+    reason = listening.error();
   }
-  return Fail(ExitCode::Environment, "the store cannot listen on {}: {}", endpoint.Text(), reason);
+  return Fail(ExitCode::Environment, reason.kind, "the store cannot listen on {}: {}", endpoint.Text(), reason.message);
 }
 
 static auto Say(const OwnedDescriptor& pipe, std::string_view text) -> void {
