@@ -42,8 +42,15 @@ struct SampleOptions : GenerateOptions {
 using Ids = std::vector<int32_t>;
 using Arguments = std::vector<std::string>;
 
-/// Finds the ids of a model with this vocabulary.
-using FindIds = std::function<auto(const Recipe& recipe)->ErrorOr<Ids>>;
+/// A question about ids to a checkpoint.
+struct Question {
+  /// Finds the ids of a model with this vocabulary.
+  std::function<auto(const Recipe& recipe)->ErrorOr<Ids>> find_ids;
+  /// True if all ids are evaluated together; false if ids are evaluated one sample at a time.
+  bool takes_all_samples = false;
+  /// Options of shardc-run.
+  Arguments arguments;
+};
 
 }  // namespace
 
@@ -89,7 +96,7 @@ static auto CompileFor(const Recipe& recipe, int64_t samples, const std::string&
   return plan;
 }
 
-static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Arguments asked) -> Status {
+static auto Generate(const GenerateOptions& options, const Question& question) -> Status {
   const std::string given = CheckpointAt(options.checkpoint);
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {
@@ -111,12 +118,12 @@ static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Ar
                 "lie beside the ids",
                 options.recipe.path);
   }
-  const auto ids = find_ids(*recipe);
+  const auto ids = question.find_ids(*recipe);
   if (!ids) {
     return ids.error();
   }
   const int64_t samples = CeilDiv(std::ssize(*ids), *recipe->model.seq);
-  const auto plan = CompileFor(*recipe, asked.front() == "--logits" ? samples : 1, given);
+  const auto plan = CompileFor(*recipe, question.takes_all_samples ? samples : 1, given);
   if (!plan) {
     return plan.error();
   }
@@ -132,7 +139,7 @@ static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Ar
     return plan_path ? ids_path.error() : plan_path.error();
   }
   Arguments arguments{*plan_path, "--eval", *checkpoint, "--ids", *ids_path};
-  arguments.insert(arguments.end(), asked.begin(), asked.end());
+  arguments.insert(arguments.end(), question.arguments.begin(), question.arguments.end());
   return BecomeRuntime(arguments, plan->device);
 }
 
@@ -164,8 +171,9 @@ static auto Logits(const LogitsOptions& options) -> Status {
     inputs.push_back(options.checkpoint);
   }
   RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, inputs));
-  return Generate(options, [&](const Recipe& recipe) { return IdsOfFile(recipe, options.tokens); },
-                  {"--logits", options.output});
+  return Generate(options, {.find_ids = [&](const Recipe& recipe) { return IdsOfFile(recipe, options.tokens); },
+                            .takes_all_samples = true,
+                            .arguments = {"--logits", options.output}});
 }
 
 /// Returns the ids of a prompt: numbers with commas or blanks between them, or the bytes of a text.
@@ -215,8 +223,9 @@ static auto Sample(const SampleOptions& options) -> Status {
   if (options.prompt_ids.empty()) {
     asked.emplace_back("--bytes");
   }
-  return Generate(
-      options, [&](const Recipe& recipe) { return IdsOfPrompt(options, *recipe.model.vocab); }, std::move(asked));
+  return Generate(options, {.find_ids = [&](const Recipe& recipe) { return IdsOfPrompt(options, *recipe.model.vocab); },
+                            .takes_all_samples = false,
+                            .arguments = std::move(asked)});
 }
 
 static auto DeclareGenerateOptions(CommandOptions& options, GenerateOptions& values) -> void {

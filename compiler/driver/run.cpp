@@ -40,36 +40,36 @@ struct RuntimeCall {
   Device device = Device::Cpu;
 };
 
-/// So begins the error of a recipe that is refused, if the diagnostics are printed already.
-constexpr std::string_view RecipeIsRefused = "the recipe is refused\n";
-
-/// So begins the error of a launch that each of its processes refuses by its own variables.
-constexpr std::string_view AllRefuse = "every process refuses the launch\n";
-
 }  // namespace
 
 /// Do other processes wait for this one?
 static auto IsAwaited(const std::optional<LaunchPlace>& place) -> bool { return place && place->num_processes > 1; }
 
-/// Errors: the recipe is for another number of hosts than the launch has, or its ranks do not lie on so many.
+/// Checks that the launch has the hosts of the recipe. Errors: FoundByAll, if the recipe is for another number of hosts
+/// than the launch has, or its ranks do not lie on so many.
 static auto CheckHosts(const Mesh& mesh, const LaunchPlace& place) -> Status {
   const int64_t num_ranks = mesh.num_ranks();
   if (mesh.hosts == 1 && num_ranks % place.num_hosts() != 0) {
-    return Fail(ExitCode::Environment,
+    return Fail(ExitCode::Environment, ErrorKind::FoundByAll,
                 "{} started processes on {}, and the mesh has {}, so that hosts cannot have equally many; launch on a "
                 "number of hosts that divides {}, or change [mesh]",
                 place.launcher, Counted(place.num_hosts(), "host"), Counted(num_ranks, "rank"), num_ranks);
   }
   if (mesh.hosts != place.num_hosts()) {
-    return Fail(ExitCode::Environment,
+    return Fail(ExitCode::Environment, ErrorKind::FoundByAll,
                 "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {}", mesh.hosts,
                 place.launcher, Counted(place.num_hosts(), "host"), Counted(mesh.hosts, "host"));
   }
   return Success{};
 }
 
-/// The plan of a recipe, whose diagnostics are printed; in a launch by another launcher, by its process 0 alone, and
-/// the message of the error has the first of them for the others.
+/// Returns the error of a recipe whose diagnostics process 0 has printed. `first`: those that the others learn of.
+static auto RecipeIsRefused(ExitCode code, const std::string& first) -> Error {
+  return Fail(code, ErrorKind::IsTold, "the recipe is refused\n{}", first);
+}
+
+/// Returns the plan of a recipe, whose diagnostics are printed; in a launch by another launcher, by its process 0
+/// alone, and the message of the error has the first of them for the others.
 static auto CompileRecipe(const RunOptions& options, const std::optional<std::string>& text,
                           const std::optional<LaunchPlace>& place) -> ErrorOr<Plan> {
   RecipeSource source(options.recipe, text);
@@ -81,10 +81,10 @@ static auto CompileRecipe(const RunOptions& options, const std::optional<std::st
     source.PrintDiagnostics();
   }
   if (const Status fits = plan && place ? CheckHosts(plan->mesh, *place) : Success{}; !fits) {
-    return Fail(fits.error().code, "{}{}", AllRefuse, fits.error().message);
+    return fits.error();
   }
   if (!plan && IsAwaited(place) && plan.error().message.empty()) {
-    return Fail(plan.error().code, "{}{}", RecipeIsRefused, source.FirstError());
+    return RecipeIsRefused(plan.error().code, source.FirstError());
   }
   return plan;
 }
@@ -100,14 +100,12 @@ static auto Launch(const RunOptions& options, RuntimeCall call) -> Error {
 /// In a launch over several processes the others wait for this one. shardc-run tells them that it will not start, and
 /// why. If all of them have this error, process 0 prints it, unless it has printed the diagnostics. Returns only if
 /// shardc-run cannot be started.
-static auto Refuse(const RunOptions& options, Error error) -> Error {
-  const bool all_refuse = error.message.starts_with(AllRefuse);
-  error.message.erase(0, all_refuse ? AllRefuse.size() : 0);
+static auto Refuse(const RunOptions& options, const Error& error) -> Error {
   RuntimeCall call{{"-", fmt::format("--refused={}", static_cast<int>(error.code)), "--refused-why=" + error.message}};
-  if (error.message.starts_with(RecipeIsRefused)) {
+  if (error.kind == ErrorKind::IsTold) {
     call.arguments.emplace_back("--refused-is-told");
   }
-  if (all_refuse) {
+  if (error.kind == ErrorKind::FoundByAll) {
     call.arguments.emplace_back("--refused-by-all");
   }
   const Error not_started = Launch(options, call);
@@ -231,7 +229,7 @@ auto TellLaunchOf(const Error& error) -> Error {
     return error;
   }
   // An error without a message has diagnostics, which are printed.
-  return Refuse({}, error.message.empty() ? Error{error.code, std::string(RecipeIsRefused)} : error);
+  return Refuse({}, error.message.empty() ? RecipeIsRefused(error.code, "") : error);
 }
 
 auto DeclareRun(CommandOptions& options) -> Action {
