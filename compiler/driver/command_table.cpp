@@ -56,7 +56,8 @@ static auto RowOf(const CLI::Option& option) -> OptionRow {
                 .metavar = "",
                 .words = {},
                 .doc = option.get_description(),
-                .is_required = option.get_required()};
+                .is_required = option.get_required(),
+                .is_repeated = option.get_items_expected_max() > 1};
   const bool takes_value = option.get_items_expected_max() > 0;
   row.metavar = !takes_value ? "" : row.is_positional() ? option.get_name(true) : option.get_type_name();
   row.words = WordsOf(row);

@@ -19,6 +19,8 @@ struct OptionRow {
   std::vector<std::string> words;
   std::string doc;
   bool is_required = false;
+  /// True if it may be given several times, with one value each.
+  bool is_repeated = false;
 
   auto is_flag() const -> bool { return metavar.empty(); }
   auto is_positional() const -> bool { return long_name.empty(); }

@@ -176,7 +176,7 @@ static auto ZshArguments(const CommandRow& command) -> std::string {
     }
     const std::string doc = Quoted(option.doc, Special);
     const std::string value = option.is_flag() ? "" : Quoted(ZshValue(option), "");
-    const std::string repeat = IsSetOption(option) || option.long_name == "--unset" ? "'*'" : "";
+    const std::string repeat = option.is_repeated ? "'*'" : "";
     for (const std::string& name : {option.short_name, option.long_name}) {
       text += name.empty() ? "" : fmt::format(" \\\n      {}{}'['{}']'{}", repeat, name, doc, value);
     }

@@ -130,6 +130,22 @@ TEST(Completion, OfBashKnowsAllOfTheTables) {
   EXPECT_THAT(BashReplies(folder, {"shardc", "run", "--set", "mesh.dp", "=", "1"}), ElementsAre(""));
 }
 
+// A shell that has completed one of them completes the next one too.
+TEST(Completion, OfZshRepeatsOptions) {
+  const std::string script = Script("zsh");
+  std::vector<std::string> repeated;
+  for (const CommandRow& command : CommandTable()) {
+    for (const OptionRow& option : command.options) {
+      if (option.is_repeated && !option.is_positional()) {
+        EXPECT_THAT(script, HasSubstr(fmt::format(" '*'{}'[", option.long_name)));
+        repeated.push_back(fmt::format("{} {}", command.name, option.long_name));
+      }
+    }
+  }
+  EXPECT_THAT(repeated, IsSupersetOf({"run --set", "run --unset", "plan --disable"}));
+  EXPECT_THAT(repeated, Not(Contains("run --run-dir")));
+}
+
 TEST(Completion, OfFish) {
   if (!std::filesystem::exists("/usr/bin/fish")) {
     SkipWithout("fish");
