@@ -17,7 +17,7 @@ struct StepRange {
 };
 
 /// Caches are warm by then.
-inline constexpr std::string_view DefaultTraceSteps = "5..8";
+inline constexpr StepRange DefaultTraceSteps{.first = 5, .last = 8};
 
 /// "5..8", or "5". Nothing if it is no such range.
 inline auto ParseStepRange(std::string_view text) -> std::optional<StepRange> {

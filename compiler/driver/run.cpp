@@ -6,9 +6,8 @@
 #include <memory>
 
 #include "compiler/base/files.h"
-#include "compiler/base/step_range.h"
+#include "compiler/base/run_options.h"
 #include "compiler/base/text/numbers_and_lines.h"
-#include "compiler/base/timeout.h"
 #include "compiler/cluster/place.h"
 #include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/output.h"
@@ -24,14 +23,9 @@ namespace {
 
 struct RunOptions {
   RecipeOptions recipe;
-  std::string run_dir;
-  /// As it was given; empty: it was not.
-  std::string timeout;
-  std::string trace;
-  std::string trace_steps;
-  /// As it was given: "true" without a value; empty: it was not.
-  std::string tune;
-  bool graphs = false;
+  RunOptionTexts launch;
+
+  auto run_dir() const -> const std::string& { return launch[RunOption::RunDir].value; }
 };
 
 /// How the runtime is called, for a plan for `device`.
@@ -76,7 +70,7 @@ static auto CompileRecipe(const RunOptions& options, const std::optional<std::st
   if (place) {
     source.set_num_hosts(place->num_hosts());
   }
-  auto plan = source.LoadAndCompile({.run_dir = options.run_dir});
+  auto plan = source.LoadAndCompile({.run_dir = options.run_dir()});
   if (!place || place->process == 0) {
     source.PrintDiagnostics();
   }
@@ -89,11 +83,10 @@ static auto CompileRecipe(const RunOptions& options, const std::optional<std::st
   return plan;
 }
 
-/// shardc-run with what was asked of this launch besides.
+/// Becomes shardc-run with what was asked of this launch besides.
 static auto Launch(const RunOptions& options, RuntimeCall call) -> Error {
-  if (ParseTimeout(options.timeout)) {
-    call.arguments.push_back("--timeout=" + options.timeout);
-  }
+  const std::vector<std::string> asked = options.launch.Arguments();
+  call.arguments.insert(call.arguments.end(), asked.begin(), asked.end());
   return BecomeRuntime(call.arguments, call.device);
 }
 
@@ -124,22 +117,19 @@ static auto HoldStopSignals() -> void {
   sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
-/// The options of a trace, for shardc-run. Errors: steps that are no range, a folder that does not exist.
-static auto TraceArguments(const RunOptions& options) -> ErrorOr<std::vector<std::string>> {
-  if (options.trace.empty()) {
-    return options.trace_steps.empty()
-               ? ErrorOr<std::vector<std::string>>(std::vector<std::string>())
-               : Fail(ExitCode::Usage, "--trace-steps says which steps --trace writes, and there is no --trace FILE");
+/// Checks what the options of a trace say together. Errors: steps of no trace, a folder that does not exist.
+static auto CheckTrace(const RunOptionTexts& launch) -> Status {
+  const std::string& trace = launch[RunOption::Trace].value;
+  if (trace.empty()) {
+    return launch[RunOption::TraceSteps].is_given()
+               ? Fail(ExitCode::Usage, "--trace-steps says which steps --trace writes, and there is no --trace FILE")
+               : Status(Success{});
   }
-  const std::string steps = options.trace_steps.empty() ? std::string(DefaultTraceSteps) : options.trace_steps;
-  if (!ParseStepRange(steps)) {
-    return Fail(ExitCode::Usage, "--trace-steps is `{}`; expected steps from 1 on, such as 5..8", steps);
-  }
-  const std::filesystem::path folder = std::filesystem::absolute(options.trace).parent_path();
+  const std::filesystem::path folder = std::filesystem::absolute(trace).parent_path();
   if (std::error_code unknown; !std::filesystem::is_directory(folder, unknown)) {
-    return Fail(ExitCode::Environment, "--trace {}: the folder {} does not exist", options.trace, folder.string());
+    return Fail(ExitCode::Environment, "--trace {}: the folder {} does not exist", trace, folder.string());
   }
-  return std::vector<std::string>{"--trace=" + options.trace, "--trace-steps=" + steps};
+  return Success{};
 }
 
 /// What shardc-run is called with for a plan file.
@@ -149,22 +139,20 @@ static auto CallForPlan(const RunOptions& options, const std::string& text) -> E
   if (!path) {
     return path.error();
   }
-  RuntimeCall call{{*path, "--asked=" + options.recipe.path}, DeviceOfPlanText(text)};
-  if (!options.run_dir.empty()) {
-    call.arguments.insert(call.arguments.end(), {"--run-dir", options.run_dir});
-  }
-  return call;
+  return RuntimeCall{{*path, "--asked=" + options.recipe.path}, DeviceOfPlanText(text)};
 }
 
-/// What shardc-run is called with for a recipe, which is compiled.
-static auto CallForRecipe(const RunOptions& options, const std::optional<std::string>& text,
+/// Returns what shardc-run is called with for a recipe, which is compiled; its run directory is put among the options.
+static auto CallForRecipe(RunOptions& options, const std::optional<std::string>& text,
                           const std::optional<LaunchPlace>& place) -> ErrorOr<RuntimeCall> {
   auto plan = CompileRecipe(options, text, place);
   if (!plan) {
     return plan.error();
   }
   MakePathsAbsolute(*plan);
-  const std::string run_dir = options.run_dir.empty() ? plan->run.run_dir : options.run_dir;
+  if (options.run_dir().empty()) {
+    options.launch[RunOption::RunDir].value = plan->run.run_dir;
+  }
   // Not as a file in the run directory, which may be another launch's: shardc-run puts it there once the directory is
   // its.
   const auto plan_text = TextForRuntime(*plan, options.recipe.path);
@@ -179,34 +167,18 @@ static auto CallForRecipe(const RunOptions& options, const std::optional<std::st
   if (!recipe) {
     return recipe.error();
   }
-  return RuntimeCall{{*path, "--run-dir", run_dir, "--asked=" + options.recipe.path, "--asked-text", *recipe},
-                     plan->device};
+  return RuntimeCall{{*path, "--asked=" + options.recipe.path, "--asked-text", *recipe}, plan->device};
 }
 
-static auto CallFor(const RunOptions& options, const std::optional<LaunchPlace>& place) -> ErrorOr<RuntimeCall> {
+static auto CallFor(RunOptions& options, const std::optional<LaunchPlace>& place) -> ErrorOr<RuntimeCall> {
   RETURN_IF_ERROR(CheckWorkingDirectory());
-  if (!options.timeout.empty()) {
-    RETURN_IF_ERROR(CheckTimeout(options.timeout));
-  }
-  const auto trace = TraceArguments(options);
-  if (!trace) {
-    return trace.error();
-  }
+  RETURN_IF_ERROR(options.launch.Check());
+  RETURN_IF_ERROR(CheckTrace(options.launch));
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
-  auto call = named.is_plan ? CallForPlan(options, *named.text) : CallForRecipe(options, named.text, place);
-  if (call) {
-    call->arguments.insert(call->arguments.end(), trace->begin(), trace->end());
-    if (options.graphs) {
-      call->arguments.emplace_back("--graphs");
-    }
-    if (!options.tune.empty()) {
-      call->arguments.push_back("--tune=" + options.tune);
-    }
-  }
-  return call;
+  return named.is_plan ? CallForPlan(options, *named.text) : CallForRecipe(options, named.text, place);
 }
 
-static auto Run(const RunOptions& options) -> Status {
+static auto Run(RunOptions& options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
   const auto place = FindPlace(std::getenv);
@@ -235,18 +207,16 @@ auto TellLaunchOf(const Error& error) -> Error {
 auto DeclareRun(CommandOptions& options) -> Action {
   const auto values = std::make_shared<RunOptions>();
   DeclareRecipeOptions(options, values->recipe);
-  options.Text("--run-dir", values->run_dir, "DIR",
-               "directory of metrics and checkpoints; default: runs/<run id> beside the recipe");
-  options.Text("--timeout", values->timeout, "SECONDS", "how long a rank waits for the other ranks; default: 600");
-  options.Text("--trace", values->trace, "FILE",
-               "write what the ops of some steps took, in the trace format of Chrome and Perfetto");
-  options.Text("--trace-steps", values->trace_steps, "A..B", "which steps, both included; default: 5..8");
-  options.FlagOrText("--tune", values->tune,
-                     "measure on a GPU, before the first step, which algorithms multiply matrices fastest; "
-                     "--tune=FILE: take those in the gemm.json of a run, and give its bits again");
-  options.Flag("--graphs", values->graphs,
-               "launch the kernels of a step on a GPU as graphs, which are made in the second step; for steps of a few "
-               "milliseconds, in which launches take most of the time");
+  for (const RunOptionRow& row : RunOptionRows) {
+    RunOptionText& text = values->launch[row.option];
+    const std::string flag(row.flag);
+    const std::string help(row.help);
+    switch (row.takes) {
+      case TakesValue::Never: options.Flag(flag, text.is_flagged, help); break;
+      case TakesValue::Always: options.Text(flag, text.value, std::string(row.metavar), help); break;
+      case TakesValue::Maybe: options.FlagOrText(flag, text.value, help); break;
+    }
+  }
   return [values] { return ExitCodeOf(Run(*values)); };
 }
 

@@ -125,7 +125,7 @@ class LogitsFile {
 
 auto RankRunner::Generate(const std::string& checkpoint) -> Status {
   RETURN_IF_ERROR(LoadParameters(checkpoint));
-  const GenerateRequest& request = *context_.generate;
+  const GenerateRequest& request = *context_.options.generate;
   return request.logits.empty() ? SampleIds(request) : WriteLogits(request);
 }
 

@@ -153,7 +153,7 @@ auto RunRecords::CheckTuned() const -> Status {
              : Fail(ExitCode::Environment,
                     "--tune={}: it lacks algorithms for {} of the products of this plan, or the library refuses "
                     "them; `--tune` without a file measures",
-                    context_.tune.file, others);
+                    context_.options.tune.file, others);
 }
 
 auto RunRecords::RefusedAlgorithms() const -> std::string {

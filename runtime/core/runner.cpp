@@ -17,6 +17,7 @@
 #include "runtime/core/compute_threads.h"
 #include "runtime/core/exceptions.h"
 #include "runtime/core/trained_on.h"
+#include "runtime/core/tune_products.h"
 #include "runtime/device/family.h"
 
 namespace shardc {
@@ -31,7 +32,7 @@ RankRunner::RankRunner(RankContext& context)
       execution_(context.execution),
       scalars_(static_cast<size_t>(context.plan->scalars.size())),
       binder_(&plan_, context.rank, context.device, &services_),
-      checkpoint_dir_(CheckpointDirOf(*context.plan, context.run_dir)),
+      checkpoint_dir_(CheckpointDirOf(*context.plan, context.options.run_dir)),
       divergence_(binder_, execution_),
       clock_limits_(context.device->pci_address()),
       records_(&context, checkpoint_dir_) {
@@ -48,15 +49,18 @@ RankRunner::RankRunner(RankContext& context)
   if (peak_flops_ > 0) {
     flops_ = StepFlopsOf(plan_);
   }
-  if (context.generate) {
+  if (context.options.generate) {
     logits_ = std::make_unique<LogitsWatch>(&binder_);
     execution_.wrap = [watch = logits_.get(), inner = execution_.wrap](SectionKind section, size_t index,
                                                                        Kernel kernel) -> Kernel {
       return watch->Wrap(section, index, inner ? inner(section, index, std::move(kernel)) : std::move(kernel));
     };
   }
-  if (!context.trace.path.empty()) {
-    trace_ = std::make_unique<Trace>(&plan_, context.control, context.device, context.trace);
+  if (!context.options.trace.empty()) {
+    trace_ = std::make_unique<Trace>(&plan_, context.control, context.device,
+                                     TraceRequest{.path = context.options.trace,
+                                                  .steps = context.options.trace_steps,
+                                                  .most_events = context.options.most_trace_events});
     execution_.wrap = [trace = trace_.get(), inner = execution_.wrap](SectionKind section, size_t index,
                                                                       Kernel kernel) -> Kernel {
       return trace->Wrap(section, index, inner ? inner(section, index, std::move(kernel)) : std::move(kernel));
@@ -87,7 +91,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
                                          *machines));
   }
   note(runner->records_.ReadAlgorithms());
-  if (context.tune.is_set()) {
+  if (context.options.tune.is_set()) {
     // Before the guard fills memory.
     auto tuned = TuneProducts(context, runner->binder_, runner->records_.products());
     if (!tuned) {
@@ -128,7 +132,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
       runner->schedules_.emplace_back(id, StepEvaluator(std::move(parsed.value), plan.run.steps));
     }
   }
-  if (context.graphs) {
+  if (context.options.graphs) {
     const bool is_by_op = plan.run.guard || plan.run.device_checks || runner->trace_ != nullptr;
     note(is_by_op ? "warning: --graphs: kernels launch one by one, as ops are waited for or traced" : "");
     const auto make = PartsOf(FactsOf(plan.device).family).make_launch_graphs;
@@ -143,7 +147,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
       runner->programs_[static_cast<size_t>(i)].emplace(section, runner->binder_, runner->execution_);
     }
   }
-  if (!context.tune.file.empty()) {
+  if (!context.options.tune.file.empty()) {
     RETURN_IF_ERROR(AgreeOnStatus(*context.control, runner->records_.CheckTuned()));
   }
   note(runner->records_.RefusedAlgorithms());
@@ -367,24 +371,24 @@ static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {
   if (!runner) {
     return runner.error();
   }
-  if (context.dry) {
+  if (context.options.dry) {
     return ExitCode::Ok;
   }
-  if (context.eval_checkpoint.empty()) {
+  if (context.options.eval_checkpoint.empty()) {
     return (*runner)->Train();
   }
-  if (context.generate) {
-    RETURN_IF_ERROR((*runner)->Generate(context.eval_checkpoint));
+  if (context.options.generate) {
+    RETURN_IF_ERROR((*runner)->Generate(context.options.eval_checkpoint));
     return ExitCode::Ok;
   }
-  const auto loss = (*runner)->Evaluate(context.eval_checkpoint);
+  const auto loss = (*runner)->Evaluate(context.options.eval_checkpoint);
   if (!loss) {
     return loss.error();
   }
   if (context.rank == 0) {
     const ScalarId step = context.plan->ScalarOf(ScalarRole::Step);
     const auto completed = static_cast<int64_t>((*runner)->scalars()[step]);
-    const std::string result = context.json
+    const std::string result = context.options.json
                                    ? EvalLine(completed, *loss) + "\n"
                                    : fmt::format("step {}: eval loss {} nats/token\n", completed, LossText(*loss));
     if (std::fwrite(result.data(), 1, result.size(), stdout) != result.size() || std::fflush(stdout) != 0) {

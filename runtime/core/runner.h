@@ -20,6 +20,7 @@
 #include "runtime/core/rank_main.h"
 #include "runtime/core/run_records.h"
 #include "runtime/core/time_limit.h"
+#include "runtime/core/trace.h"
 #include "runtime/data/token_reader.h"
 #include "runtime/device/clock_limits.h"
 #include "runtime/metrics/progress.h"

@@ -20,12 +20,12 @@
 
 namespace shardc {
 
-/// The trace that a launch was asked for; `path` is empty if there is no trace.
+/// The trace that a launch was asked for.
 struct TraceRequest {
   std::string path;
   StepRange steps;
-  /// That a rank keeps; the rest is cut. 200 MB.
-  size_t most_events = size_t{1} << 22;
+  /// That a rank keeps; the rest is cut.
+  size_t most_events = 0;
 };
 
 class Trace {

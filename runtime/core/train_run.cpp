@@ -20,8 +20,9 @@ auto RankRunner::NoteProgress() -> void {
 }
 
 auto RankRunner::Time() const -> LineTime {
-  return {.utc = UtcNow(),
-          .elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - context_.begun).count()};
+  return {
+      .utc = UtcNow(),
+      .elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - context_.options.begun).count()};
 }
 
 auto RankRunner::WriteTrace() -> Status {
@@ -99,11 +100,12 @@ auto RankRunner::TellClockLimits() -> void {
 }
 
 auto RankRunner::LimitTime() -> void {
-  std::optional<TimeLimit::Clock::time_point> end = context_.end_time;
+  std::optional<TimeLimit::Clock::time_point> end = context_.options.end_time;
   if (plan_.run.max_minutes > 0) {
     constexpr double SecondsPerMinute = 60;
-    const auto most = context_.begun + std::chrono::duration_cast<TimeLimit::Clock::duration>(
-                                           std::chrono::duration<double>(plan_.run.max_minutes * SecondsPerMinute));
+    const auto most =
+        context_.options.begun + std::chrono::duration_cast<TimeLimit::Clock::duration>(
+                                     std::chrono::duration<double>(plan_.run.max_minutes * SecondsPerMinute));
     end = end ? std::min(*end, most) : most;
   }
   if (end) {

@@ -12,13 +12,6 @@
 
 namespace shardc {
 
-/// The text of a flag without a value.
-static constexpr const char* FlagAlone = "true";
-
-auto TuneRequestOf(const std::string& text) -> TuneRequest {
-  return text == FlagAlone ? TuneRequest{.measures = true, .file = ""} : TuneRequest{.measures = false, .file = text};
-}
-
 namespace {
 
 /// One algorithm of one product.
@@ -194,7 +187,7 @@ auto TuneProducts(const RankContext& context, RankBinder& binder, const ProductR
     -> ErrorOr<ProductRecord> {
   ErrorOr<ProductRecord> chosen = known;
   if (context.rank == 0) {
-    const std::string& file = context.tune.file;
+    const std::string& file = context.options.tune.file;
     chosen = file.empty() ? MeasureUnknown(context, binder, known) : RecordOfFile(file, known);
   }
   bool measures = context.rank != 0;

@@ -15,19 +15,6 @@
 
 namespace shardc {
 
-/// Request of a launch about its products. If neither is set, the library's first answers hold.
-struct TuneRequest {
-  /// Measure the products that the run has not measured yet.
-  bool measures = false;
-  /// gemm.json of another run, whose algorithms are taken; empty if none was named.
-  std::string file;
-
-  auto is_set() const -> bool { return measures || !file.empty(); }
-};
-
-/// Returns the request of `--tune` or `--tune=FILE`, by the text that the command line gives.
-auto TuneRequestOf(const std::string& text) -> TuneRequest;
-
 struct TuneLimits {
   /// Rounds whose times count, after one that finds how often a product has to be repeated.
   int64_t rounds = 5;

@@ -20,8 +20,8 @@
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
 #include "compiler/base/process_stat.h"
+#include "compiler/base/run_options.h"
 #include "compiler/base/standard_streams.h"
-#include "compiler/base/timeout.h"
 #include "compiler/cluster/launcher_end.h"
 #include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
@@ -71,7 +71,7 @@ static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status
   std::vector<std::string> inputs = InputsOf(plan.data, plan.heads, plan.seed.path);
   inputs.insert(inputs.end(), {options.request.path, plan.run.checkpoint_dir, options.eval_checkpoint,
                                options.tune.file, options.run_dir.empty() ? plan.run.run_dir : options.run_dir});
-  return options.trace.path.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace.path, inputs);
+  return options.trace.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace, inputs);
 }
 
 /// Checks that what only GPUs have is asked of a plan for GPUs.
@@ -165,16 +165,30 @@ static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
   return RunDoctor(*place, doctor);
 }
 
-/// Returns the fault of a range of steps; empty if it has none.
-static auto IsStepRange(const std::string& text) -> std::string {
-  return ParseStepRange(text) ? "" : fmt::format("`{}` stands where steps belong, such as 5..8", text);
+/// Declares the options that `shardc run` has too.
+static auto DeclareRunOptions(CLI::App& app, RunOptionTexts& texts) -> void {
+  for (const RunOptionRow& row : RunOptionRows) {
+    RunOptionText& text = texts[row.option];
+    const std::string flag(row.flag);
+    const std::string help(row.help);
+    switch (row.takes) {
+      case TakesValue::Never: app.add_flag(flag, text.is_flagged, help); break;
+      case TakesValue::Always:
+        app.add_option(flag, text.value, help)->type_name(std::string(row.metavar))->check(row.fault);
+        break;
+      case TakesValue::Maybe: app.add_flag(flag, text.value, help); break;
+    }
+  }
 }
 
-/// Returns the fault of a path; empty if it has none.
-static auto IsGiven(const std::string& text) -> std::string { return text.empty() ? "the value is empty" : ""; }
-
-/// Returns the fault of a number of seconds; empty if it has none.
-static auto IsTimeout(const std::string& text) -> std::string { return ParseTimeout(text) ? "" : WrongTimeout(text); }
+/// Takes the values of the options that are given.
+static auto TakeRunOptions(const RunOptionTexts& texts, LaunchOptions& options) -> void {
+#define RUN_OPTION(Name, name, flag, Type, initial, help)                    \
+  if (const RunOptionText& name = texts[RunOption::Name]; name.is_given()) { \
+    options.name = Type##Option::Read(name.value);                           \
+  }
+#include "schemas/run_options.def"
+}
 
 static const std::terminate_handler TerminateOtherwise = std::get_terminate();
 
@@ -214,24 +228,14 @@ auto RunCommand(int argc, char** argv) -> int {
       "  shardc-run quickstart.plan --eval runs/quickstart/checkpoints/step-00000400"};
   app.name("shardc-run");
   app.footer(ExitCodeTable());
-  app.add_option("plan", plan_path, "A plan that `shardc plan -o` wrote")->required();
-  app.add_option("--run-dir", options.run_dir, "Directory of metrics and checkpoints (default: the plan's)")
-      ->check(IsGiven);
+  app.add_option("plan", plan_path, "a plan that `shardc plan -o` wrote")->required();
+  RunOptionTexts texts;
+  DeclareRunOptions(app, texts);
   CLI::Option* const eval_option =
-      app.add_option("--eval", options.eval_checkpoint, "Evaluate this checkpoint instead of training");
-  app.add_option("--format", format, "Format of the result: text or json")->check(CLI::IsMember({"text", "json"}));
-  app.add_option("--timeout", options.timeout.value, "Seconds that a rank waits for the other ranks (default 600)")
-      ->check(IsTimeout);
-  std::string trace_steps{DefaultTraceSteps};
-  app.add_option("--trace", options.trace.path, "Write what the ops of some steps took, in Chrome's trace format")
-      ->check(IsGiven);
-  app.add_option("--trace-steps", trace_steps, "Which steps, both included (default 5..8)")->check(IsStepRange);
-  std::string tune;
-  CLI::Option* const tune_option = app.add_flag(
-      "--tune", tune, "Measure the algorithms of products on a GPU; with --tune=FILE, take those of a run's gemm.json");
-  tune_option->excludes(eval_option);
-  app.add_flag("--graphs", options.graphs, "Repeat the launches of a step on a GPU as graphs, from the second step on");
-  app.add_flag("--dry", options.dry, "Bind every op, but run none");
+      app.add_option("--eval", options.eval_checkpoint, "evaluate this checkpoint instead of training");
+  app.add_option("--format", format, "format of the result: text or json")->check(CLI::IsMember({"text", "json"}));
+  eval_option->excludes(app.get_option("--tune"));
+  app.add_flag("--dry", options.dry, "bind every op, but run none");
   // From `shardc run`.
   constexpr const char* Hidden = "";
   app.add_option("--asked", options.request.path, "For the record: the recipe or plan that the user named")
@@ -265,8 +269,7 @@ auto RunCommand(int argc, char** argv) -> int {
   }
   options.begun = StartOfThisProcess();
   options.json = format == "json";
-  options.tune = TuneRequestOf(tune);
-  options.trace.steps = *ParseStepRange(trace_steps);
+  TakeRunOptions(texts, options);
   if (refused != 0) {
     options.refused = Error{static_cast<ExitCode>(refused), refused_why};
   }

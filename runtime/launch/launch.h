@@ -11,50 +11,12 @@
 // in the control block, where every wait of the others sees it. Ranks die with their launcher.
 #pragma once
 
-#include <chrono>
-#include <optional>
-#include <string>
-
 #include "compiler/base/error_or.h"
-#include "compiler/base/timeout.h"
-#include "compiler/base/units.h"
 #include "compiler/plan/plan.h"
+#include "runtime/core/launch_options.h"
 #include "runtime/core/rank_main.h"
-#include "runtime/record/attempt.h"
 
 namespace shardc {
-
-struct LaunchOptions {
-  /// Made where missing, and this launch's alone, unless a checkpoint is evaluated. Empty: none.
-  std::string run_dir;
-  /// For the record.
-  AttemptRequest request;
-  std::string eval_checkpoint;
-  std::optional<GenerateRequest> generate;
-  /// Why there is no plan, in a process whose launch others wait for.
-  std::optional<Error> refused;
-  bool refused_is_told = false;
-  /// Every process of the launch refuses it, and waits for no other.
-  bool refused_by_all = false;
-  TraceRequest trace;
-  TuneRequest tune;
-  bool graphs = false;
-  bool dry = false;
-  bool json = false;
-  /// The hosts are played by one machine: a rank has the number there that it has in the mesh.
-  bool hosts_are_played = false;
-  /// DevicePlace::shuffles.
-  bool shuffles = false;
-  /// When the launch began: `train.max_minutes` counts from then.
-  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
-  /// When the launch has to be over, by whoever gave it the machines.
-  std::optional<std::chrono::steady_clock::time_point> end_time;
-  /// How long a rank waits for its peers in a collective.
-  Seconds timeout = DefaultTimeout;
-  /// How long the others have to end by themselves after the first failure. A rank that is stopped (SIGSTOP) is killed
-  /// a second later, so the whole job ends within `timeout` + 5 s.
-  Seconds grace{3};
-};
 
 /// Forks one process a rank and waits for all.
 /// Returns the code that the ranks agreed on, or, errors having been printed, that of the first rank that failed

@@ -41,20 +41,17 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options, const Launch
     }
   }
   const std::optional<std::string>& recipe = options.request.recipe;
-  return {{"shardc --version", std::string(ProgramVersion())},
-          {"LibTorch", options.request.torch_version},
-          {"bytes of the recipe", recipe ? std::to_string(recipe->size()) : "none, but a plan file"},
-          {"digest of the recipe", recipe ? DigestOf(*recipe) : ""},
-          {"--set", sets},
-          {"run.device, by what the machine has", std::string(ToText(plan.device))},
-          {"--run-dir", options.run_dir},
-          {"--eval", options.eval_checkpoint},
-          {"ids and what is asked of them", options.generate ? DigestOf(TextOf(*options.generate)) : ""},
-          {"--trace", options.trace.path},
-          {"--trace-steps", fmt::format("{}..{}", options.trace.steps.first, options.trace.steps.last)},
-          {"--tune", options.tune.measures ? "by measurement" : options.tune.file},
-          {"--graphs", options.graphs ? "given" : ""},
-          {"--timeout", fmt::format("{:g}", options.timeout.value)}};
+  Facts facts{{"shardc --version", std::string(ProgramVersion())},
+              {"LibTorch", options.request.torch_version},
+              {"bytes of the recipe", recipe ? std::to_string(recipe->size()) : "none, but a plan file"},
+              {"digest of the recipe", recipe ? DigestOf(*recipe) : ""},
+              {"--set", sets},
+              {"run.device, by what the machine has", std::string(ToText(plan.device))}};
+#define RUN_OPTION(Name, name, flag, Type, initial, help) facts.emplace_back(flag, Type##Option::FactOf(options.name));
+#include "schemas/run_options.def"
+  facts.emplace_back("--eval", options.eval_checkpoint);
+  facts.emplace_back("ids and what is asked of them", options.generate ? DigestOf(TextOf(*options.generate)) : "");
+  return facts;
 }
 
 /// Returns a fingerprint of the token files on this host. Errors: they are missing or cannot be read.

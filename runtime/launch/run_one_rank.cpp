@@ -79,21 +79,12 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .device = &device,
                         .comm = links.communicator.get(),
                         .control = links.control.get(),
-                        .run_dir = options.run_dir,
+                        .options = options,
                         .directory = job.directory ? &*job.directory : nullptr,
                         .lease = job.lease.get(),
                         .attempt = job.attempt ? &*job.attempt : nullptr,
                         .log = &job.log(),
                         .data_digests = job.scanned.digests,
-                        .eval_checkpoint = options.eval_checkpoint,
-                        .generate = options.generate,
-                        .trace = options.trace,
-                        .tune = options.tune,
-                        .graphs = options.graphs,
-                        .dry = options.dry,
-                        .json = options.json,
-                        .begun = options.begun,
-                        .end_time = options.end_time,
                         .execution = {}};
     auto code = (*job.rank_main)(context);
     if (code) {

@@ -24,7 +24,7 @@ class BesideRuntime : public testing::Test {
   auto AddRuntime(const std::string& name = "shardc-run") -> void {
     const std::string path = WriteIn(folder_, name,
                                      "#!/bin/sh\nprintf '%s|' \"$@\"\nhead -c 5 \"$1\"\n"
-                                     "[ \"$5\" = --asked-text ] && tr -d '\\n' < \"$6\"; true\n"
+                                     "[ \"$3\" = --asked-text ] && tr -d '\\n' < \"$4\"; true\n"
                                      "exit 7\n");
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
@@ -40,17 +40,18 @@ TEST_F(BesideRuntime, RunHandsOverThePlan) {
   Finished finished = Run({"run", recipe_});
   EXPECT_EQ(finished.exit_code, 7) << finished.err;
   const std::string asked =
-      fmt::format("\\|--asked={}\\|--asked-text\\|/proc/self/fd/[0-9]+\\|plan .model.*train.*", recipe_);
-  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + default_dir + asked));
+      fmt::format("/proc/self/fd/[0-9]+\\|--asked={}\\|--asked-text\\|/proc/self/fd/[0-9]+\\|--run-dir=", recipe_);
+  const std::string compiled = "\\|plan .model.*train.*";
+  EXPECT_THAT(finished.out, MatchesRegex(asked + default_dir + compiled));
 
   const std::string other_dir = folder_ / "a/b";
   finished = Run({"run", recipe_, "--run-dir", other_dir, "--set", "start.run_id=x"});
-  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + other_dir + asked));
+  EXPECT_THAT(finished.out, MatchesRegex(asked + other_dir + compiled));
 
   const std::string plan = folder_ / "sound.plan";
   EXPECT_EQ(Run({"plan", recipe_, "-o", plan}).exit_code, 0);
   EXPECT_EQ(Run({"run", plan}).out, fmt::format("{0}|--asked={0}|plan ", plan));
-  EXPECT_EQ(Run({"run", plan, "--run-dir", "d"}).out, fmt::format("{0}|--asked={0}|--run-dir|d|plan ", plan));
+  EXPECT_EQ(Run({"run", plan, "--run-dir", "d"}).out, fmt::format("{0}|--asked={0}|--run-dir=d|plan ", plan));
   EXPECT_EQ(Run({"run", plan, "--set", "mesh.dp=2"}).exit_code, 2);
 }
 

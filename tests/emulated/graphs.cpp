@@ -19,7 +19,7 @@ auto ExpectSameBits(const Training& training, const Sets& sets, const std::strin
   EXPECT_EQ(TrainInOrder(plan, training / (name + "-plain")).code, ExitCode::Ok);
   EmulatedGraphLog().recorded = EmulatedGraphLog().turns = 0;
   const TrainedRun run =
-      TrainInProcess(plan, training / (name + "-graphs"), [](RankContext& context) { context.graphs = true; });
+      TrainInProcess(plan, training / (name + "-graphs"), [](RankContext& context) { context.options.graphs = true; });
   EXPECT_EQ(run.code, ExitCode::Ok) << run.error;
   ExpectSameRun(training / (name + "-graphs"), training / (name + "-plain"));
   return {EmulatedGraphLog().recorded, EmulatedGraphLog().turns};

@@ -21,7 +21,8 @@ TEST(EmulatedTrace, HasTimesOfTheDevice) {
   const SmallTraining training;
   const Plan plan = training.Compile(OnGpu({"mesh.dp=2", "batch.accumulate=2", "batch.micro=1"}));
   const TrainedRun run = TrainInProcess(plan, training / "run", [&](RankContext& context) {
-    context.trace = {.path = training / "trace.json", .steps = {2, 3}};
+    context.options.trace = training / "trace.json";
+    context.options.trace_steps = {2, 3};
   });
   ASSERT_EQ(run.code, ExitCode::Ok) << run.error;
   const json trace = json::parse(ReadText(training / "trace.json"));
@@ -84,7 +85,8 @@ TEST(EmulatedTrace, LeavesOutWaitsOfTheHost) {
   const SmallTraining training;
   const Plan plan = training.Compile(OnGpu({"run.device_checks=true"}));
   const TrainedRun run = TrainInProcess(plan, training / "run", [&](RankContext& context) {
-    context.trace = {.path = training / "trace.json", .steps = {2, 2}};
+    context.options.trace = training / "trace.json";
+    context.options.trace_steps = {2, 2};
   });
   ASSERT_EQ(run.code, ExitCode::Ok) << run.error;
   int64_t num_ops = 0;
@@ -105,7 +107,8 @@ TEST(EmulatedTrace, ChangesNoBit) {
   ASSERT_EQ(TrainInOtherOrder(plan, training / "plain").code, ExitCode::Ok);
   const TrainedRun run = TrainInProcess(plan, training / "traced", [&](RankContext& context) {
     context.execution.order = 1;
-    context.trace = {.path = training / "trace.json", .steps = {1, 5}};
+    context.options.trace = training / "trace.json";
+    context.options.trace_steps = {1, 5};
   });
   ASSERT_EQ(run.code, ExitCode::Ok) << run.error;
   ExpectSameRun(training / "plain", training / "traced");

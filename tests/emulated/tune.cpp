@@ -31,7 +31,7 @@ class TunedFamily {
 };
 
 auto TrainTuned(const Plan& plan, const std::string& run_dir, const TuneRequest& tune) -> TrainedRun {
-  return TrainInProcess(plan, run_dir, [&](RankContext& context) { context.tune = tune; });
+  return TrainInProcess(plan, run_dir, [&](RankContext& context) { context.options.tune = tune; });
 }
 
 auto AlgorithmsOf(const std::string& run_dir) -> Texts {
@@ -86,7 +86,7 @@ TEST(EmulatedTune, MeasurementMayOutlastTimeout) {
   const SmallTraining training;
   const Plan plan = training.Compile(OnGpu({"mesh.dp=2"}));
   const auto code = LaunchThreads(plan, {.timeout = Seconds{2}}, [](RankContext& context) -> ErrorOr<ExitCode> {
-    context.tune.measures = true;
+    context.options.tune.measures = true;
     const auto runner = RankRunner::Create(context);
     return runner ? ErrorOr<ExitCode>(ExitCode::Ok) : runner.error();
   });

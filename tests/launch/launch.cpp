@@ -151,7 +151,7 @@ auto Exists(pid_t pid) -> bool {
 TEST(Launch, RanksRunWithTheirContextAndAgreeOnTheCode) {
   const RankMain rank_main = [](RankContext& context) -> ErrorOr<ExitCode> {
     const bool right = context.control->rank() == context.rank && context.plan->mesh.num_ranks() == 4 &&
-                       context.eval_checkpoint == "step-3" && context.dry && context.json &&
+                       context.options.eval_checkpoint == "step-3" && context.options.dry && context.options.json &&
                        context.device->Base(Arena::SharedTransient) != nullptr && !context.control->StopIsRequested();
     auto sum = static_cast<int64_t>(context.rank);
     RETURN_IF_ERROR(context.control->Sum(AxisSet::All(), reinterpret_cast<std::byte*>(&sum), 1, DType::I64));

@@ -21,7 +21,7 @@ inline auto BegunParameters(const Plan& plan, const std::string& run_dir, int64_
   }
   std::atomic<int64_t> drawn_by_all = 0;
   const auto code = LaunchThreads(plan, {}, [&](RankContext& context) -> ErrorOr<ExitCode> {
-    context.run_dir = run_dir;
+    context.options.run_dir = run_dir;
     auto runner = RankRunner::Create(context);
     if (!runner) {
       return runner.error();

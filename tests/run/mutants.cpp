@@ -87,7 +87,7 @@ struct Results {
 
 auto RunOnce(const Plan& plan, const std::string& run_dir, Results& results) -> void {
   std::vector<std::vector<uint32_t>> states(static_cast<size_t>(plan.mesh.num_ranks()));
-  const LaunchOptions options{.run_dir = run_dir, .shuffles = true, .timeout = Seconds{20}};
+  const LaunchOptions options{.run_dir = run_dir, .timeout = Seconds{20}, .shuffles = true};
   const auto code = LaunchThreads(plan, options, [&](RankContext& context) -> ErrorOr<ExitCode> {
     context.execution.order = 1;
     auto runner = RankRunner::Create(context);

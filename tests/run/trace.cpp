@@ -168,8 +168,10 @@ struct ShortTrace {
 /// Of the steps 1 to 4, in this process.
 auto TraceOfAtMost(size_t most_events) -> ShortTrace {
   const Training training({"train.steps=4", "train.eval_every=0", "checkpoint.every=0"});
-  LaunchOptions options{.run_dir = training / "run"};
-  options.trace = {.path = training / "trace.json", .steps = {1, 4}, .most_events = most_events};
+  const LaunchOptions options{.run_dir = training / "run",
+                              .trace = training / "trace.json",
+                              .trace_steps = {1, 4},
+                              .most_trace_events = most_events};
   testing::internal::CaptureStderr();
   const auto code = LaunchThreads(training.Compile(), options, RunRank);
   ShortTrace trace{.events = {}, .steps = {}, .told = testing::internal::GetCapturedStderr()};
@@ -203,7 +205,8 @@ TEST(Trace, AsksForStepsAndAFolder) {
   for (const std::string steps : {"0..3", "5..4", "x", "5..", "..", "1..2..3"}) {
     const Outcome outcome = RunTraced(training, {"--trace-steps", steps});
     EXPECT_EQ(outcome.status, 2) << steps;
-    EXPECT_THAT(outcome.err, HasSubstr("--trace-steps is `" + steps + "`; expected steps from 1 on, such as 5..8"));
+    EXPECT_THAT(outcome.err,
+                HasSubstr("--trace-steps: `" + steps + "` stands where steps from 1 on belong, such as 5..8"));
   }
   std::vector<std::string> command = training.RunCommand();
   command.insert(command.end(), {"--trace-steps", "1..2"});

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "compiler/base/tune_request.h"
 #include "tests/support/product_double.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/training.h"
