@@ -4,6 +4,7 @@
 
 #include "compiler/base/host_and_time.h"
 #include "compiler/base/stopwatch.h"
+#include "compiler/base/text/numbers_and_lines.h"
 #include "runtime/core/compare_traffic.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/core/run_report.h"
@@ -146,12 +147,17 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     return ExitCode::Ok;
   }
   const ScalarId stop = plan_.ScalarOf(ScalarRole::Stop);
+  const int64_t most_steps = context_.options.stop_after;
   const Stopwatch training;
   bool has_warned = !leads();
   Stopwatch since_look;
   while (CompletedSteps() < plan_.run.steps) {
     if (trace_) {
       RETURN_IF_ERROR(trace_->BeginStep(CompletedSteps() + 1));
+    }
+    const bool is_last = most_steps > 0 && CompletedSteps() + 1 >= *begun + most_steps;
+    if (is_last) {
+      scalars_.RequestStop();
     }
     const Stopwatch watch;
     const auto halt = Step();
@@ -211,8 +217,11 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
       RETURN_IF_ERROR(Fire(TriggerKind::Stop));
       if (leads()) {
         // A signal may have come to another host, where this rank does not see it.
-        progress_->Note(fmt::format("step {}: stopped {}", CompletedSteps(),
-                                    time_is_near_ ? "before the time of this launch is over" : "as asked"));
+        progress_->Note(
+            fmt::format("step {}: stopped {}", CompletedSteps(),
+                        time_is_near_ ? "before the time of this launch is over"
+                        : is_last ? fmt::format("after {} of this launch (--stop-after)", Counted(most_steps, "step"))
+                                  : "as asked"));
         if (time_is_near_ && CompletedSteps() == *begun + 1) {
           const Seconds start{Time().elapsed_s - training.Elapsed().value};
           progress_->Note(

@@ -47,5 +47,48 @@ TEST(TimeLimit, OneStepPerLaunchIsTold) {
   EXPECT_THAT(training.Run().err, testing::Not(HasSubstr(note)));
 }
 
+TEST(StopAfter, EndsEachLaunchWithASave) {
+  const Training training({"mesh.dp=2", "train.steps=8", "train.eval_every=0", "checkpoint.every=0"});
+  ASSERT_EQ(training.Run("whole").status, 0);
+  const auto run = [&](const std::string& steps) {
+    std::vector<std::string> command = training.RunCommand();
+    command.insert(command.end(), {"--stop-after", steps});
+    return RunProcess(command);
+  };
+  const Outcome first = run("3");
+  EXPECT_EQ(first.status, 75) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("\nstep 3: stopped after 3 steps of this launch (--stop-after)\n"));
+  EXPECT_EQ(CheckpointsOf(training / "run"), std::vector{CheckpointNameOf(3)});
+  EXPECT_EQ(ReadMetrics(training / "run").last_step(), 3);
+  const Outcome second = run("1");
+  EXPECT_EQ(second.status, 75) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("\nstep 4: stopped after 1 step of this launch (--stop-after)\n"));
+  // The step after which the launch would stop is the last of the run.
+  const Outcome last = run("4");
+  EXPECT_EQ(last.status, 0) << last.err;
+  ExpectSameRun(training / "run", training / "whole");
+}
+
+TEST(StopAfter, EndsAllHosts) {
+  const Training training({"mesh.dp=2", "train.eval_every=0", "checkpoint.every=0"});
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--stop-after", "2"});
+  for (const Outcome& outcome : Job({.hosts = 2, .processes = 1}, {command}).Wait()) {
+    EXPECT_EQ(outcome.status, 75) << outcome.err;
+  }
+  EXPECT_EQ(CheckpointsOf(training / "run"), std::vector{CheckpointNameOf(2)});
+}
+
+TEST(StopAfter, IsTheSameInAllProcesses) {
+  const Training training({"mesh.dp=2"});
+  std::vector<std::string> other = training.RunCommand();
+  other.insert(other.end(), {"--stop-after", "2"});
+  const auto outcomes = Job({.hosts = 2, .processes = 1}, {training.RunCommand(), other}).Wait();
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.status, 6) << outcome.err;
+  }
+  EXPECT_THAT(outcomes[0].err, HasSubstr("--stop-after: nothing in process 0"));
+}
+
 }  // namespace
 }  // namespace shardc
