@@ -141,6 +141,7 @@ TEST_F(StoreTest, NobodyListensAndUnknownNameAreErrorsInTime) {
   ASSERT_FALSE(nobody.ok());
   EXPECT_EQ(nobody.error().message,
             fmt::format("cannot connect to the store at 127.0.0.1:{} within 0.5 s: nobody listens there", port));
+  EXPECT_EQ(nobody.error().kind, ErrorKind::NobodyListens);
   begin = Clock::now();
   const auto unknown = JobStore::Connect({"no-such-host.invalid", 29500}, "job", {0.5});
   EXPECT_LT(SecondsSince(begin), 0.5 + Slack);

@@ -32,12 +32,14 @@ TEST_F(StoreServerTest, AddressInUseIsNamed) {
   EXPECT_EQ(second.error().code, ExitCode::Environment);
   EXPECT_EQ(second.error().message,
             fmt::format("the store cannot listen on 127.0.0.1:{}: it is in use", server.port()));
+  EXPECT_EQ(second.error().kind, ErrorKind::AddressInUse);
 }
 
 TEST_F(StoreServerTest, AddressOfAnotherHostAndUnknownNameAreErrors) {
   const auto elsewhere = StoreServer::Start({"192.0.2.1", 0}, {.linger = {1}});
   ASSERT_FALSE(elsewhere.ok());
   EXPECT_EQ(elsewhere.error().message, "the store cannot listen on 192.0.2.1:0: it is no address of this host");
+  EXPECT_EQ(elsewhere.error().kind, ErrorKind::None);
   const auto unknown = StoreServer::Start({"no-such-host.invalid", 0}, {.linger = {1}});
   ASSERT_FALSE(unknown.ok());
   EXPECT_THAT(unknown.error().message, HasSubstr("no-such-host.invalid"));
