@@ -4,9 +4,9 @@
 #include "compiler/check/expression_place.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/check/check_context.h"
 
 namespace shardc {
@@ -102,10 +102,8 @@ static auto IsMultipleOfStep(std::string expression) -> bool {
   const std::string left = expression.substr(0, times);
   const std::string right = times == expression.size() ? "1" : expression.substr(times + 1);
   const std::string& factor = left == "step" ? right : left;
-  double number = 0;
-  const auto [end, error] = std::from_chars(factor.data(), factor.data() + factor.size(), number);
-  return (left == "step" || right == "step") && error == std::errc() && end == factor.data() + factor.size() &&
-         number != 0;
+  const double number = ParseWhole<double>(factor).value_or(0);
+  return (left == "step" || right == "step") && number != 0;
 }
 
 static auto KindNamed(std::string_view name) -> DiagnosticKind {

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "compiler/base/text/split.h"
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/published_rows.h"
 
@@ -17,18 +18,17 @@ static auto RopeScaling(std::string_view formula) -> ErrorOr<ordered_json> {
     if (own.empty() || own.substr(0, own.find('(')) != name || !formula.ends_with(')')) {
       continue;
     }
-    ordered_json scaling{{"rope_type", row.type}};
-    std::string_view keys = row.keys;
-    std::string numbers = fmt::format("[{}]", formula.substr(name.size() + 1, formula.size() - name.size() - 2));
+    const std::vector<std::string_view> keys = SplitWords(row.keys);
+    const std::string numbers = fmt::format("[{}]", formula.substr(name.size() + 1, formula.size() - name.size() - 2));
     const ordered_json values = ordered_json::parse(numbers, nullptr, false);
-    for (size_t i = 0; !keys.empty() && values.is_array() && i < values.size(); ++i) {
-      const size_t end = std::min(keys.find(' '), keys.size());
-      scaling[std::string(keys.substr(0, end))] = values[i];
-      keys.remove_prefix(std::min(end + 1, keys.size()));
+    if (!values.is_array() || values.size() != keys.size()) {
+      continue;
     }
-    if (keys.empty() && values.is_array() && values.size() + 1 == scaling.size()) {
-      return scaling;
+    ordered_json scaling{{"rope_type", row.type}};
+    for (size_t i = 0; i < keys.size(); ++i) {
+      scaling[std::string(keys[i])] = values[i];
     }
+    return scaling;
   }
   return Fail(ExitCode::Usage,
               "rope_frequency is {}, and no config.json says that; transformers computes the formulas {}", formula,

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -18,6 +17,7 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/base/files.h"
 #include "compiler/base/preset_rows.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/published_config.h"
@@ -121,12 +121,9 @@ class NewDirectory {
       if (!name.starts_with(prefix)) {
         continue;
       }
-      pid_t process = 0;
-      const char* const end = name.data() + name.size();
-      const auto read = std::from_chars(name.data() + prefix.size(), end, process);
+      const pid_t process = ParseWhole<pid_t>(std::string_view(name).substr(prefix.size())).value_or(0);
       // This process has made none yet.
-      if (read.ec == std::errc{} && read.ptr == end && process > 0 &&
-          (process == getpid() || (kill(process, 0) != 0 && errno == ESRCH))) {
+      if (process > 0 && (process == getpid() || (kill(process, 0) != 0 && errno == ESRCH))) {
         // Another user's cannot be removed, and stays.
         static_cast<void>(RemoveDirectoryAt(parent, name));
       }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/base/json_reader.h"
+#include "compiler/base/text/split.h"
 #include "compiler/checkpoint/published_rows.h"
 #include "compiler/keys/key_values.h"
 
@@ -184,11 +185,8 @@ auto ConfigReader::ReadScaling(const json& rope, const char* key) -> Status {
   }
   fmt::dynamic_format_arg_store<fmt::format_context> numbers;
   std::vector<std::string_view> keys{"rope_type", "type", "rope_theta", "partial_rotary_factor"};
-  for (std::string_view rest = row->keys; !rest.empty();) {
-    const size_t end = std::min(rest.find(' '), rest.size());
-    const std::string name(rest.substr(0, end));
-    keys.push_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (const std::string_view name : SplitWords(row->keys)) {
+    keys.push_back(name);
     const auto number = rope.find(name);
     if (number == rope.end() || !number->is_number()) {
       return Refuse("`{}.{}` is {:.60}, and {} needs a number", key, name,

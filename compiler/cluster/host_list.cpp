@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "compiler/base/printable.h"
+#include "compiler/base/text/split.h"
 
 namespace shardc {
 
@@ -42,9 +43,7 @@ auto ReadDigits(std::string_view text, int64_t& number) -> bool {
 /// Expands the text between `[` and `]`: numbers and ranges with commas between them.
 auto ExpandBracket(std::string_view list, std::string_view inside) -> ErrorOr<std::vector<std::string>> {
   std::vector<std::string> texts;
-  while (true) {
-    const size_t comma = inside.find(',');
-    const std::string_view entry = inside.substr(0, comma);
+  for (const std::string_view entry : SplitAt(inside, ",")) {
     const size_t dash = entry.find('-');
     const std::string_view first_text = entry.substr(0, dash);
     int64_t first = 0;
@@ -61,11 +60,8 @@ auto ExpandBracket(std::string_view list, std::string_view inside) -> ErrorOr<st
     for (int64_t number = first; number <= last; number++) {
       texts.push_back(fmt::format("{:0{}}", number, first_text.size()));
     }
-    if (comma == std::string_view::npos) {
-      return texts;
-    }
-    inside.remove_prefix(comma + 1);
   }
+  return texts;
 }
 
 /// Expands one name with its brackets. `list` is the whole list, for messages.

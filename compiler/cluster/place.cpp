@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/base/text/split.h"
 #include "compiler/cluster/host_list.h"
 #include "compiler/cluster/launchers.h"
 #include "compiler/cluster/variables.h"
@@ -35,11 +36,9 @@ auto Unequal(const LauncherRow& launcher, std::string_view shown) -> Error {
 /// Reads Slurm's tasks per host: `2(x3)` is 2 tasks on each of three hosts; `2(x3),1` adds a host with 1.
 auto ReadTasksPerHost(const EnvironmentVariables& variables, const LauncherRow& launcher) -> ErrorOr<int64_t> {
   RETURN_IF_ERROR(RequireAll(variables, launcher, {TasksPerHost}));
-  std::string_view rest = variables.Text(TasksPerHost);
   std::optional<int64_t> tasks;
   bool equal = true;
-  while (true) {
-    const std::string_view entry = rest.substr(0, rest.find(','));
+  for (const std::string_view entry : SplitAt(variables.Text(TasksPerHost), ",")) {
     int64_t number = 0;
     const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
     const std::string_view times = entry.substr(static_cast<size_t>(end - entry.data()));
@@ -51,10 +50,6 @@ auto ReadTasksPerHost(const EnvironmentVariables& variables, const LauncherRow& 
     }
     equal = equal && tasks.value_or(number) == number;
     tasks = number;
-    if (entry.size() == rest.size()) {
-      break;
-    }
-    rest.remove_prefix(entry.size() + 1);
   }
   return equal ? ErrorOr<int64_t>(*tasks) : Unequal(launcher, variables.Shown(TasksPerHost));
 }

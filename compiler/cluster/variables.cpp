@@ -3,9 +3,8 @@
 
 #include "compiler/cluster/variables.h"
 
-#include <charconv>
-
 #include "compiler/base/printable.h"
+#include "compiler/base/text/parse_whole.h"
 
 namespace shardc {
 
@@ -21,14 +20,12 @@ auto EnvironmentVariables::Shown(const char* name) const -> std::string {
 }
 
 auto EnvironmentVariables::Number(const char* name, int64_t max) const -> ErrorOr<int64_t> {
-  const std::string_view text = Text(name);
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || number < 0 || number > max) {
+  const auto number = ParseWhole<int64_t>(Text(name));
+  if (!number || *number < 0 || *number > max) {
     return Fail(ExitCode::Environment, "{}: a whole number from 0 to {} is expected; set {} to one, or unset it",
                 Shown(name), max, name);
   }
-  return number;
+  return *number;
 }
 
 }  // namespace shardc

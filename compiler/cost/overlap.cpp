@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/base/devices.h"
+#include "compiler/base/text/joined.h"
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/cost/fold.h"
 #include "compiler/ops/op_facts.h"
@@ -89,13 +90,12 @@ static auto NamesText(const std::vector<std::string>& names) -> std::string {
     const auto group = std::ranges::find_if(groups, is_alike);
     group == groups.end() ? groups.push_back({name}) : group->push_back(name);
   }
-  std::string text;
-  for (size_t i = 0; i < std::min(groups.size(), MostPatterns); ++i) {
-    std::ranges::stable_sort(groups[i], {}, [](const std::string& name) { return Numbered(name).number; });
-    text += (i == 0 ? "" : ", ") + FoldNames(groups[i]);
+  std::vector<std::string> folded;
+  for (auto& group : groups) {
+    std::ranges::stable_sort(group, {}, [](const std::string& name) { return Numbered(name).number; });
+    folded.push_back(FoldNames(group));
   }
-  return text +
-         (groups.size() > MostPatterns ? fmt::format(" and {} more of a block", groups.size() - MostPatterns) : "");
+  return Listed(folded, MostPatterns) + (groups.size() > MostPatterns ? " of a block" : "");
 }
 
 auto OverlapsText(const std::vector<OverlapUse>& uses) -> std::string {

@@ -6,21 +6,12 @@
 
 #include "compiler/base/machine_rows.h"
 #include "compiler/base/preset_rows.h"
+#include "compiler/base/text/split.h"
 #include "compiler/driver/command.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/recipe/key_rows.h"
 
 namespace shardc {
-
-static auto Split(std::string_view text, char separator) -> std::vector<std::string> {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(separator, begin), text.size());
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 /// What the value is one of, if it is one of a few words.
 static auto WordsOf(const OptionRow& row) -> std::vector<std::string> {
@@ -42,7 +33,8 @@ static auto WordsOf(const OptionRow& row) -> std::vector<std::string> {
   } else if (row.long_name == "--unset") {
     words = KeyPaths();
   } else if (row.metavar.find('|') != std::string::npos && row.metavar != "RECIPE|PLAN") {
-    words = Split(row.metavar, '|');
+    const auto parts = SplitAt(row.metavar, "|");
+    words.assign(parts.begin(), parts.end());
   }
   return words;
 }

@@ -1,10 +1,11 @@
 // shardc logits and shardc sample: what a checkpoint makes of given ids, by shardc-run. The plan is that of the recipe
 // for one sample per rank, whose evaluation takes these ids in the place of held-out tokens.
 
-#include <charconv>
 #include <cstdlib>
 #include <memory>
 
+#include "compiler/base/text/parse_whole.h"
+#include "compiler/base/text/split.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/cluster/place.h"
@@ -56,12 +57,12 @@ struct Question {
 
 template <class T>
 static auto NumberIn(std::string_view option, std::string_view text, T least, T most) -> ErrorOr<T> {
-  T number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !(number >= least && number <= most)) {
+  const auto number = ParseWhole<T>(text);
+  // A comparison with a NaN is false.
+  if (!number || !(*number >= least && *number <= most)) {
     return Fail(ExitCode::Usage, "{}: `{}` stands where a number from {} to {} belongs", option, text, least, most);
   }
-  return number;
+  return *number;
 }
 
 static auto SetTo(auto& leaf, auto value) -> void {
@@ -184,19 +185,12 @@ static auto IdsOfPrompt(const SampleOptions& options, int64_t vocab) -> ErrorOr<
       ids.push_back(static_cast<unsigned char>(byte));
     }
   }
-  constexpr std::string_view Between = ", \t\n";
-  for (std::string_view text = options.prompt_ids;;) {
-    text.remove_prefix(std::min(text.find_first_not_of(Between), text.size()));
-    if (text.empty()) {
-      break;
-    }
-    const std::string_view word = text.substr(0, text.find_first_of(Between));
+  for (const std::string_view word : SplitWords(options.prompt_ids, ", \t\n")) {
     const auto id = NumberIn<int32_t>("--prompt-ids", word, 0, INT32_MAX);
     if (!id) {
       return id.error();
     }
     ids.push_back(*id);
-    text.remove_prefix(word.size());
   }
   for (const int32_t id : ids) {
     if (id >= vocab) {

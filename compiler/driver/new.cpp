@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -17,6 +16,7 @@
 #include "compiler/base/files.h"
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/printable.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/command.h"
@@ -71,11 +71,7 @@ static auto Put(const std::string& path, std::string_view text) -> Status {
 
 static auto IntegerOf(const ModelValues& values, std::string_view key) -> int64_t {
   const auto found = values.find(key);
-  int64_t number = 0;
-  if (found != values.end()) {
-    std::from_chars(found->second.data(), found->second.data() + found->second.size(), number);
-  }
-  return number;
+  return found == values.end() ? 0 : ParseWhole<int64_t>(found->second).value_or(0);
 }
 
 /// Adds the sizes that follow from others, so that two models can be compared; a sequence is as long as the run wants.

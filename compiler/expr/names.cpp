@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/base/text/split.h"
 #include "compiler/expr/functions.h"
 
 namespace shardc {
@@ -15,12 +16,7 @@ auto ExprFunctionRow::IsKnownIn(ExprKind kind) const -> bool {
 }
 
 auto ParameterNames(const ExprFunctionRow& function) -> std::vector<std::string_view> {
-  std::vector<std::string_view> names;
-  for (std::string_view rest = function.parameters; !rest.empty();) {
-    names.push_back(rest.substr(0, rest.find(',')));
-    rest.remove_prefix(std::min(rest.size(), names.back().size() + 2));
-  }
-  return names;
+  return SplitWords(function.parameters, ", ");
 }
 
 auto ExprVariableRows() -> const std::vector<ExprVariableRow>& {

@@ -1,9 +1,9 @@
 #include "compiler/keys/plan_keys.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "compiler/base/byte_limit.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/keys/key_values.h"
 #include "compiler/keys/toml_value.h"
 
@@ -14,13 +14,13 @@ namespace {
 using Kind = TomlValue::Kind;
 
 auto Read(const TomlValue& from, int64_t& value) -> bool {
-  const std::string& text = from.text;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return from.kind == Kind::Number && error == std::errc{} && end == text.data() + text.size();
+  const auto number = ParseWhole<int64_t>(from.text);
+  value = number.value_or(0);
+  return from.kind == Kind::Number && number;
 }
 
 auto Read(const TomlValue& from, double& value) -> bool {
-  std::from_chars(from.text.data(), from.text.data() + from.text.size(), value);
+  value = ParseWhole<double>(from.text).value_or(0);
   return from.kind == Kind::Number;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/base/text/real_text.h"
 
 namespace shardc {
@@ -160,10 +161,8 @@ class Reader {
     value.text = text_.substr(at_, end - at_);
     at_ = end;
     value.kind = value.text == "true" || value.text == "false" ? Kind::Bool : Kind::Number;
-    double number = 0;
-    const auto [rest, error] = std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
-    const bool is_number = error == std::errc{} && rest == value.text.data() + value.text.size();
-    return value.kind == Kind::Bool || (is_number && std::isfinite(number));
+    const auto number = ParseWhole<double>(value.text);
+    return value.kind == Kind::Bool || (number && std::isfinite(*number));
   }
 
   std::string_view text_;

@@ -14,6 +14,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "compiler/base/text/joined.h"
 #include "compiler/check/expression_place.h"
 #include "compiler/expr/element.h"
 #include "compiler/expr/expr.h"
@@ -44,20 +45,16 @@ auto ParsedRule(std::string_view text) -> Expr {
 auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& loaded, const ParameterSpecs& specs,
                    const InitSection& init, Diagnostics& diags) -> void {
   constexpr size_t MostNamed = 3;
-  std::vector<std::string> names;
-  size_t missing = 0;
+  std::vector<std::string_view> missing;
   for (size_t s = 0; s < specs.size(); ++s) {
-    if (chosen[s] == NoRule && !loaded[s] && ++missing <= MostNamed) {
-      names.push_back(specs[s].name);
+    if (chosen[s] == NoRule && !loaded[s]) {
+      missing.emplace_back(specs[s].name);
     }
   }
-  if (missing > MostNamed) {
-    names.push_back(fmt::format("{} more", missing - MostNamed));
-  }
-  if (missing > 0) {
+  if (!missing.empty()) {
     diags
         .Build(init.at.valid() ? init.at : SourceRange{0, 0, 0, 1}, DiagnosticKind::InitRuleMissing,
-               fmt::format("{}", fmt::join(names, ", ")))
+               Listed(missing, MostNamed, ", ", ", "))
         .Help(init.scheme.is_set ? "" : "[init] scheme = \"torchtitan-llama\" gives every parameter a rule")
         .Emit();
   }

@@ -1,7 +1,8 @@
 #include "compiler/plan/field_text.h"
 
-#include <charconv>
 #include <cmath>
+
+#include "compiler/base/text/parse_whole.h"
 
 namespace shardc {
 
@@ -46,8 +47,9 @@ auto AppendField(const PlanNames& names, const ValueRole& value, std::string& ou
 
 template <class Number>
 static auto ReadNumber(std::string_view text, Number& value) -> bool {
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return status == std::errc{} && end == text.data() + text.size();
+  const auto number = ParseWhole<Number>(text);
+  value = number.value_or(value);
+  return number.has_value();
 }
 
 auto FieldParser::Read(std::string_view text, bool& value) const -> std::string {

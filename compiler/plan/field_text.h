@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/base/text/split.h"
 #include "compiler/plan/declared_names.h"
 #include "compiler/plan/names.h"
 #include "compiler/plan/plan.h"
@@ -69,16 +70,12 @@ class FieldParser {
   template <class Item>
   auto Read(std::string_view text, std::vector<Item>& value) const -> std::string {
     value.clear();
-    while (true) {
-      const size_t comma = text.find(',');
-      if (std::string expected = Read(text.substr(0, comma), value.emplace_back()); !expected.empty()) {
+    for (const std::string_view item : SplitAt(text, ",")) {
+      if (std::string expected = Read(item, value.emplace_back()); !expected.empty()) {
         return expected;
       }
-      if (comma == std::string_view::npos) {
-        return {};
-      }
-      text.remove_prefix(comma + 1);
     }
+    return {};
   }
   auto Read(std::string_view text, Predicate& value) const -> std::string;
   auto Read(std::string_view text, ValueRole& value) const -> std::string;

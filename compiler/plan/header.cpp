@@ -1,12 +1,12 @@
 #include "compiler/plan/header.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "compiler/base/byte_limit.h"
 #include "compiler/base/devices.h"
 #include "compiler/base/family_keys.h"
 #include "compiler/base/machine_rows.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/keys/source_name.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/plan/field_text.h"
@@ -33,10 +33,7 @@ auto PrefetchDepth(const Plan& plan, const std::optional<int64_t>& depth) -> int
 
 auto ModelSize(const PlanHeader& header, const std::string& name) -> std::optional<int64_t> {
   const auto found = header.model.find(name);
-  const std::string_view text = found == header.model.end() ? std::string_view() : found->second;
-  int64_t size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(size) : std::nullopt;
+  return found == header.model.end() ? std::nullopt : ParseWhole<int64_t>(found->second);
 }
 
 /// Sets a field if the key is set.

@@ -1,5 +1,7 @@
 #include "compiler/plan/line_parser.h"
 
+#include "compiler/base/text/split.h"
+
 namespace shardc {
 
 static constexpr size_t MaxFields = 256;
@@ -73,14 +75,12 @@ auto LineParser::TakePlacement(Placements& placement) -> bool {
 }
 
 auto LineParser::ReadMesh(const Word& word, Mesh& mesh) -> bool {
-  std::string_view text = word.value();
-  if (text == "1") {
+  if (word.value() == "1") {
     return true;
   }
   AxisSet seen;
   bool has_hosts = false;
-  while (true) {
-    const std::string_view part = text.substr(0, text.find(','));
+  for (const std::string_view part : SplitAt(word.value(), ",")) {
     const size_t colon = part.find(':');
     const auto axis = FromText<Axis>(part.substr(0, colon));
     const bool is_hosts = part.substr(0, colon) == "hosts";
@@ -96,11 +96,8 @@ auto LineParser::ReadMesh(const Word& word, Mesh& mesh) -> bool {
       seen = seen | AxisSet::Of(*axis);
       mesh.set_size(*axis, size);
     }
-    if (part.size() == text.size()) {
-      return true;
-    }
-    text.remove_prefix(part.size() + 1);
   }
+  return true;
 }
 
 auto LineParser::TakeFields(LineFields& fields, bool opens) -> bool {

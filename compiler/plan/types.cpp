@@ -1,6 +1,6 @@
 #include "compiler/plan/types.h"
 
-#include <charconv>
+#include "compiler/base/text/parse_whole.h"
 
 namespace shardc {
 
@@ -49,10 +49,10 @@ auto ToText(const Placements& placements) -> std::string {
   return text;
 }
 
-/// A whole number, as it is printed.
-static auto ReadDim(std::string_view text, int& dim) -> bool {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), dim);
-  return error == std::errc{} && end == text.data() + text.size() && fmt::format("{}", dim) == text && dim >= 0;
+/// Returns a dim that is written as it is printed; -1 if it is not.
+static auto ReadDim(std::string_view text) -> int {
+  const auto dim = ParseWhole<int>(text);
+  return dim && fmt::format("{}", *dim) == text ? std::max(*dim, -1) : -1;
 }
 
 auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements> {
@@ -76,11 +76,10 @@ auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements> {
     const std::string_view word = text.substr(0, comma);
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 2);
     Placement& placement = placements[static_cast<size_t>(*axis)];
-    int dim = 0;
+    const int dim = word.starts_with("shard(") && word.ends_with(')') ? ReadDim(word.substr(6, word.size() - 7)) : -1;
     if (word == "partial(sum)") {
       placement = Placement::Partial();
-    } else if (word.starts_with("shard(") && word.ends_with(')') && ReadDim(word.substr(6, word.size() - 7), dim) &&
-               dim < 8) {
+    } else if (dim >= 0 && dim < 8) {
       placement = Placement::Shard(dim);
     } else {
       return malformed;

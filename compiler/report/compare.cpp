@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/text/numbers_and_lines.h"

@@ -5,19 +5,15 @@
 #include <algorithm>
 
 #include "compiler/base/glob.h"
+#include "compiler/base/text/joined.h"
 #include "compiler/start/nearest_names.h"
 
 namespace shardc {
 
 /// Returns "units: embed, layers.0, 30 more".
-template <class Name>
-static auto Listed(const std::vector<Name>& names, std::string_view noun, size_t most) -> std::string {
-  std::vector<std::string> listed(names.begin(),
-                                  names.begin() + static_cast<std::ptrdiff_t>(std::min(most, names.size())));
-  if (names.size() > most) {
-    listed.push_back(fmt::format("{} more", names.size() - most));
-  }
-  return fmt::format("{}s: {}", noun, fmt::join(listed, ", "));
+template <class Names>
+static auto ListedAs(std::string_view noun, const Names& names, size_t most) -> std::string {
+  return fmt::format("{}s: {}", noun, Listed(names, most, ", ", ", "));
 }
 
 static auto ReportUnused(const NamePattern& pattern, const std::vector<std::string_view>& names,
@@ -28,11 +24,11 @@ static auto ReportUnused(const NamePattern& pattern, const std::vector<std::stri
   if (const std::string closest = ClosestWord(pattern.glob, names); !closest.empty()) {
     builder.Help(fmt::format("the nearest {} is {}", messages.noun, closest));
   } else if (messages.lists_names) {
-    builder.Help(Listed(names, messages.noun, MostListed));
+    builder.Help(ListedAs(messages.noun, names, MostListed));
   } else if (const auto nearest = NearestNames(pattern.glob, names, MostNearest); !nearest.empty()) {
     builder.Help(fmt::format("the nearest {}s: {}", messages.noun, fmt::join(nearest, ", ")));
   } else {
-    builder.Help(Listed(FoldedNames(names), messages.noun, MostNearest));
+    builder.Help(ListedAs(messages.noun, FoldedNames(names), MostNearest));
   }
   builder.Emit();
 }

@@ -7,19 +7,10 @@
 #include <functional>
 #include <utility>
 
+#include "compiler/base/text/split.h"
 #include "compiler/recipe/other_tools.h"
 
 namespace shardc {
-
-static auto PartsOf(std::string_view name) -> std::vector<std::string_view> {
-  std::vector<std::string_view> parts;
-  while (!name.empty()) {
-    const size_t end = std::min(name.find('.'), name.size());
-    parts.push_back(name.substr(0, end));
-    name.remove_prefix(std::min(end + 1, name.size()));
-  }
-  return parts;
-}
 
 static auto IsNumber(std::string_view part) -> bool {
   return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
@@ -28,7 +19,7 @@ static auto IsNumber(std::string_view part) -> bool {
 /// Returns `model.layers.*.mlp.up_proj.weight`.
 static auto Folded(std::string_view name) -> std::string {
   std::string folded;
-  for (const std::string_view part : PartsOf(name)) {
+  for (const std::string_view part : SplitAt(name, ".")) {
     folded += folded.empty() ? "" : ".";
     folded += IsNumber(part) ? "*" : part;
   }
@@ -88,7 +79,7 @@ static auto Score(const std::vector<std::string_view>& pattern, const std::vecto
 auto NearestNames(std::string_view pattern, const std::vector<std::string_view>& names, size_t most)
     -> std::vector<std::string> {
   std::vector<std::string> bare;
-  for (const std::string_view part : PartsOf(pattern)) {
+  for (const std::string_view part : SplitAt(pattern, ".")) {
     std::string letters(part);
     std::erase_if(letters, [](char c) { return c == '*' || c == '?'; });
     // Words that all names have say nothing.
@@ -99,7 +90,7 @@ auto NearestNames(std::string_view pattern, const std::vector<std::string_view>&
   const std::vector<std::string_view> parts(bare.begin(), bare.end());
   std::vector<std::pair<double, std::string>> scored;
   for (std::string& folded : FoldedNames(names)) {
-    const double score = Score(parts, PartsOf(folded));
+    const double score = Score(parts, SplitAt(folded, "."));
     scored.emplace_back(score, std::move(folded));
   }
   std::ranges::stable_sort(scored, std::greater<>(), [](const auto& row) { return row.first; });

@@ -2,10 +2,10 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "compiler/base/files.h"
+#include "compiler/base/text/joined.h"
 #include "compiler/check/expression_place.h"
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/seed_contents.h"
@@ -39,14 +39,8 @@ auto SeedPathOf(const Recipe& recipe) -> std::string {
 }
 
 /// Returns "a, b, c, 7 more".
-static auto Listed(std::vector<std::string> items, std::string_view separator = ", ") -> std::string {
-  constexpr size_t MostListed = 3;
-  if (items.size() > MostListed) {
-    const size_t more = items.size() - MostListed;
-    items.resize(MostListed);
-    items.push_back(fmt::format("{} more", more));
-  }
-  return fmt::format("{}", fmt::join(items, separator));
+static auto FirstOf(const std::vector<std::string>& items, std::string_view separator = ", ") -> std::string {
+  return Listed(items, 3, separator, separator);
 }
 
 /// Reads what the run that once began from the directory put on record of it.
@@ -109,7 +103,7 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
     }
   }
   if (!faults.empty()) {
-    diags.Build(at.at, DiagnosticKind::SeedContradictsConfig, Listed(std::move(faults), "; ")).Emit();
+    diags.Build(at.at, DiagnosticKind::SeedContradictsConfig, FirstOf(faults, "; ")).Emit();
     return;
   }
   const ModelSizes here = ResolveModel(recipe);
@@ -201,10 +195,10 @@ auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const S
     }
   }
   if (!missing.empty()) {
-    diags.Build(first.seed.at, DiagnosticKind::SeedParameterMissing, Listed(missing)).Emit();
+    diags.Build(first.seed.at, DiagnosticKind::SeedParameterMissing, FirstOf(missing)).Emit();
   }
   if (!shapes.empty()) {
-    diags.Build(first.seed.at, DiagnosticKind::SeedShape, Listed(shapes, "; ")).Emit();
+    diags.Build(first.seed.at, DiagnosticKind::SeedShape, FirstOf(shapes, "; ")).Emit();
   }
   return loaded;
 }
@@ -229,10 +223,10 @@ auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const Te
     }
   }
   if (!used.empty()) {
-    diags.Build(first.unused.at, DiagnosticKind::SeedTensorUsed, Listed(used)).Emit();
+    diags.Build(first.unused.at, DiagnosticKind::SeedTensorUsed, FirstOf(used)).Emit();
   }
   if (!left.empty()) {
-    diags.Build(first.seed.at, DiagnosticKind::SeedTensorLeft, Listed(left)).Emit();
+    diags.Build(first.seed.at, DiagnosticKind::SeedTensorLeft, FirstOf(left)).Emit();
   }
 }
 

@@ -2,12 +2,12 @@
 // what the ops compute with. A checkpoint is written with these lines, and one with others is refused.
 //
 // What no op has is free: names, seeds, paths, intervals.
-#include <charconv>
 #include <set>
 
 #include "compiler/base/family_keys.h"
 #include "compiler/base/recipe_words.h"
 #include "compiler/base/run_id.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/expr/rotary.h"
 #include "compiler/ops/loss.h"
 #include "compiler/verify/internal.h"
@@ -23,10 +23,8 @@ auto ReadValue(std::string_view text) -> std::optional<T> {
   if constexpr (std::is_same_v<T, bool>) {
     return text == "true" ? std::optional(true) : text == "false" ? std::optional(false) : std::nullopt;
   } else {
-    T number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_number = error == std::errc{} && end == text.data() + text.size();
-    return is_number && fmt::format("{}", number) == text ? std::optional(number) : std::nullopt;
+    const auto number = ParseWhole<T>(text);
+    return number && fmt::format("{}", *number) == text ? number : std::nullopt;
   }
 }
 

@@ -7,11 +7,11 @@
 //
 // A plan may leave out any key. Keys of which a plan has no such fact may have any value of their type: units, blocks
 // that are recomputed, the residual stream, names of token files, how a start finds its checkpoint.
-#include <charconv>
 #include <set>
 
 #include "compiler/base/glob.h"
 #include "compiler/base/machine_rows.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/ops/loss.h"
 #include "compiler/ops/unit_collectives.h"
@@ -29,12 +29,8 @@ auto IsSame(const T& a, const T& b) -> bool {
   return a == b;
 }
 auto IsSame(const Formula& a, const Formula& b) -> bool {
-  const auto number = [](const std::string& text) -> std::optional<double> {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-  };
-  return a == b || (number(a.text) && number(a.text) == number(b.text));
+  const auto number = ParseWhole<double>(a.text);
+  return a == b || (number && number == ParseWhole<double>(b.text));
 }
 
 class RecipeVerifier {

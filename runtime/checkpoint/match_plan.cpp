@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/base/text/joined.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/plan/sample_quotas.h"
 
@@ -13,16 +14,8 @@ namespace shardc {
 
 namespace {
 
-/// "a, b, c and 7 more".
-auto ListOf(const std::vector<std::string>& names) -> std::string {
-  constexpr size_t MaxShown = 5;
-  std::string text =
-      fmt::format("{}", fmt::join(names.begin(), names.begin() + std::min(names.size(), MaxShown), ", "));
-  if (names.size() > MaxShown) {
-    text += fmt::format(" and {} more", names.size() - MaxShown);
-  }
-  return text;
-}
+/// Names that a message lists, at most.
+constexpr size_t MostNamed = 5;
 
 /// Collects "x is 4 in the checkpoint, 6 in this run".
 class Differences {
@@ -359,7 +352,7 @@ auto MatchState(const Manifest& manifest, const CheckpointReaderOptions& options
   }
   if (!frozen_here.empty() || !frozen_there.empty()) {
     const auto part = [](std::string_view which, const std::vector<std::string>& names) {
-      return names.empty() ? std::string() : fmt::format("; {}: {}", which, ListOf(names));
+      return names.empty() ? std::string() : fmt::format("; {}: {}", which, Listed(names, MostNamed));
     };
     return Fail(ExitCode::Checkpoint,
                 "`optimizer.frozen` is another{}{}; put it back, or begin a new run from this one's "
@@ -370,11 +363,11 @@ auto MatchState(const Manifest& manifest, const CheckpointReaderOptions& options
   if (!state.missing.empty() || !state.unexpected.empty()) {
     std::string text;
     if (!state.missing.empty()) {
-      text = fmt::format("the plan needs, and it lacks: {}", ListOf(state.missing));
+      text = fmt::format("the plan needs, and it lacks: {}", Listed(state.missing, MostNamed));
     }
     if (!state.unexpected.empty()) {
       text += fmt::format("{}it holds, and the plan has no place for: {}", text.empty() ? "" : "; ",
-                          ListOf(state.unexpected));
+                          Listed(state.unexpected, MostNamed));
     }
     return Fail(ExitCode::Checkpoint, "{}", text);
   }

@@ -4,27 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "compiler/base/text/split.h"
 #include "compiler/plan/text.h"
 #include "runtime/control/agree.h"
 
 namespace shardc {
 
-static auto SplitAt(std::string_view text, char separator) -> std::vector<std::string_view> {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(separator), text.size());
-    if (end > 0) {
-      parts.push_back(text.substr(0, end));
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
 /// Returns the words of a line that the other line does not have.
 static auto WordsMissingIn(std::string_view other, std::string_view line) -> std::string {
-  const std::vector<std::string_view> others = SplitAt(other, ' ');
-  std::vector<std::string_view> words = SplitAt(line, ' ');
+  const std::vector<std::string_view> others = SplitWords(other);
+  std::vector<std::string_view> words = SplitWords(line);
   std::erase_if(words,
                 [&](std::string_view word) { return std::find(others.begin(), others.end(), word) != others.end(); });
   return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " "));
@@ -32,7 +21,7 @@ static auto WordsMissingIn(std::string_view other, std::string_view line) -> std
 
 /// Returns the subject of a line: "run", "parameter p7".
 static auto HeadOf(std::string_view line) -> std::string {
-  const std::vector<std::string_view> words = SplitAt(line, ' ');
+  const std::vector<std::string_view> words = SplitWords(line);
   const bool has_id = words.size() > 1 && words[1].find('=') == std::string_view::npos;
   return fmt::format(
       "{}",
@@ -41,8 +30,8 @@ static auto HeadOf(std::string_view line) -> std::string {
 
 auto DifferencesOf(std::string_view of_rank_zero, std::string_view here) -> std::string {
   constexpr size_t MostLines = 3;
-  const std::vector<std::string_view> expected = SplitAt(of_rank_zero, '\n');
-  const std::vector<std::string_view> lines = SplitAt(here, '\n');
+  const std::vector<std::string_view> expected = SplitWords(of_rank_zero, "\n");
+  const std::vector<std::string_view> lines = SplitWords(here, "\n");
   std::string text;
   size_t shown = 0;
   for (size_t i = 0; i < std::max(expected.size(), lines.size()) && shown < MostLines; ++i) {

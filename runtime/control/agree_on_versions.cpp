@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
+#include "compiler/base/text/split.h"
 #include "runtime/control/agree.h"
 
 namespace shardc {
@@ -22,12 +22,11 @@ static auto TextOf(const Versions& versions) -> std::string {
   return text;
 }
 
-static auto VersionsIn(const std::string& text) -> Versions {
+static auto VersionsIn(std::string_view text) -> Versions {
   Versions versions;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string_view line : SplitLines(text)) {
     const size_t space = std::min(line.find(' '), line.size());
-    versions[line.substr(0, space)] = line.substr(std::min(space + 1, line.size()));
+    versions[std::string(line.substr(0, space))] = line.substr(std::min(space + 1, line.size()));
   }
   return versions;
 }

@@ -5,12 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <ctime>
 
 #include "compiler/base/processor.h"
+#include "compiler/base/text/joined.h"
 #include "compiler/base/waited_time.h"
 #include "runtime/control/control_block.h"
 #include "runtime/control/control_block_words.h"
@@ -165,22 +165,17 @@ auto ControlBlock::Inspect(const Group& group, int64_t rank, uint32_t generation
 
 auto ControlBlock::MissingText(const Group& group, int64_t rank, uint32_t generation, const Patience& patience) const
     -> std::string {
-  constexpr size_t Most = 4;
+  constexpr size_t MostNamed = 4;
   std::vector<std::string> texts;
-  size_t more = 0;
   for (size_t i = 0; i < group.ranks.size(); ++i) {
     const int64_t peer = group.ranks[i];
     if (peer == rank || !IsMissing(group, peer, generation)) {
       continue;
     }
-    if (texts.size() == Most) {
-      ++more;
-      continue;
-    }
     const double still = std::chrono::duration<double>(Clock::now() - patience.since[i]).count();
     texts.push_back(fmt::format("rank {}, {}, there for {:.0f} s", peer, WhereIs(peer), still));
   }
-  return fmt::format("{}{}", fmt::join(texts, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
+  return Listed(texts, MostNamed, "; ", "; and ");
 }
 
 }  // namespace shardc

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/base/printable.h"
+#include "compiler/base/text/joined.h"
 #include "compiler/expr/step_evaluator.h"
 #include "compiler/plan/header.h"
 
@@ -113,14 +114,10 @@ auto WhatChanged(const std::map<std::string, std::string>& before, const Plan& p
   if (facts.empty()) {
     return {};
   }
-  if (facts.size() > MostFacts) {
-    const size_t more = facts.size() - MostFacts;
-    facts.resize(MostFacts);
-    facts.push_back(fmt::format("and {} more", more));
-  }
-  const std::string line = fmt::format("changed since step {}: {}", step, fmt::join(facts, "; "));
-  return line.size() <= LongestLine ? line
-                                    : fmt::format("changed since step {}:\n  {}", step, fmt::join(facts, "\n  "));
+  const std::string line = fmt::format("changed since step {}: {}", step, Listed(facts, MostFacts, "; ", "; and "));
+  return line.size() <= LongestLine
+             ? line
+             : fmt::format("changed since step {}:\n  {}", step, Listed(facts, MostFacts, "\n  ", "\n  and "));
 }
 
 }  // namespace shardc

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "compiler/base/text/split.h"
 #include "compiler/checkpoint/digest.h"
 
 namespace shardc {
@@ -81,13 +82,9 @@ static auto UnderWay(const Seat& seat) -> Error {
 
 /// Returns the error of two processes with one number: "two processes say RANK=1 (node0, node1)".
 static auto Twice(const Seat& seat, const std::string& lines) -> Error {
-  std::vector<std::string> hosts;
-  for (size_t begin = 0, end = 0; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    hosts.push_back(lines.substr(begin, end - begin));
-  }
   const bool has_rank = seat.place.launcher == "torchrun" || seat.place.launcher.starts_with("RANK");
   return Fail(ExitCode::Environment, "two processes say {}{} ({}), at {}; number each process once{}",
-              has_rank ? "RANK=" : "that they are process ", seat.place.process, fmt::join(hosts, ", "),
+              has_rank ? "RANK=" : "that they are process ", seat.place.process, fmt::join(SplitLines(lines), ", "),
               seat.address.Text(), seat.place.job.empty() ? ", and give each launch a MASTER_PORT of its own" : "");
 }
 

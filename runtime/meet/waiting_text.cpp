@@ -1,19 +1,13 @@
 #include "runtime/meet/waiting_text.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
+#include "compiler/base/text/joined.h"
 
 namespace shardc {
 
-/// Lists the first few names, and how many more there are.
-static auto Listed(const std::vector<std::string>& names) -> std::string {
-  constexpr size_t MostNamed = 8;
-  const size_t named = std::min(names.size(), MostNamed);
-  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<ptrdiff_t>(named), ", "),
-                     named < names.size() ? fmt::format(" and {} more", names.size() - named) : "");
-}
+/// Hosts and processes that a message names, at most.
+static constexpr size_t MostNamed = 8;
 
 namespace {
 
@@ -45,11 +39,11 @@ static auto MissedOf(const LaunchPlace& place, const std::vector<int64_t>& missi
     }
   }
   const bool is_one = processes.size() == 1;
-  return {
-      .hosts = Listed(hosts),
-      .num_hosts = hosts.size(),
-      .processes = fmt::format("{} {} of {}", is_one ? "process" : "processes", Listed(processes), place.num_processes),
-      .has_not_come = fmt::format("{} not {}", is_one ? "has" : "have", host_names.empty() ? "come" : "answered")};
+  return {.hosts = Listed(hosts, MostNamed),
+          .num_hosts = hosts.size(),
+          .processes = fmt::format("{} {} of {}", is_one ? "process" : "processes", Listed(processes, MostNamed),
+                                   place.num_processes),
+          .has_not_come = fmt::format("{} not {}", is_one ? "has" : "have", host_names.empty() ? "come" : "answered")};
 }
 
 auto WaitingText(const LaunchPlace& place, const std::vector<int64_t>& missing,

@@ -6,6 +6,7 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/text/json_text.h"
+#include "compiler/base/text/split.h"
 
 namespace shardc {
 
@@ -31,16 +32,6 @@ auto StepOf(std::string_view line) -> std::optional<int64_t> {
   return step->get<int64_t>();
 }
 
-/// Calls visit(line) for each, its line end left out.
-template <class Visit>
-auto ForEachLine(std::string_view text, Visit&& visit) -> void {
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    visit(text.substr(0, end));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
-}
-
 /// Calls visit(line) for each line of a file, its line end left out, in memory that does not grow with the file. What
 /// is longer than any line of ours comes in pieces. Errors: of reading, or of a visit.
 template <class Visit>
@@ -55,13 +46,9 @@ auto ForEachLineOf(const Descriptor& file, int64_t bytes, Visit&& visit) -> Stat
     const size_t last_end = text.rfind('\n');
     const bool is_last = at + size == bytes;
     const size_t whole = is_last || last_end == std::string::npos ? text.size() : last_end + 1;
-    Status visited = Success{};
-    ForEachLine(std::string_view(text).substr(0, whole), [&](std::string_view line) {
-      if (visited) {
-        visited = visit(line);
-      }
-    });
-    RETURN_IF_ERROR(visited);
+    for (const std::string_view line : SplitLines(std::string_view(text).substr(0, whole))) {
+      RETURN_IF_ERROR(visit(line));
+    }
     text.erase(0, whole);
   }
   return Success{};

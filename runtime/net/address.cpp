@@ -18,6 +18,8 @@
 #include <string_view>
 #include <utility>
 
+#include "compiler/base/text/split.h"
+
 namespace shardc {
 
 static auto WithoutBrackets(const std::string& host) -> std::string {
@@ -123,19 +125,6 @@ static auto Copy(const sockaddr* address) -> SocketAddress {
   return copy;
 }
 
-static auto Split(const std::string& list) -> std::vector<std::string> {
-  std::vector<std::string> names;
-  size_t begin = 0;
-  while (begin <= list.size()) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    if (end > begin) {
-      names.push_back(list.substr(begin, end - begin));
-    }
-    begin = end + 1;
-  }
-  return names;
-}
-
 auto AddressOfInterface(const std::string& names) -> ErrorOr<std::string> {
   ifaddrs* found = nullptr;
   if (getifaddrs(&found) != 0) {
@@ -143,7 +132,7 @@ auto AddressOfInterface(const std::string& names) -> ErrorOr<std::string> {
   }
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
   std::set<std::string> up;
-  for (const std::string& name : Split(names)) {
+  for (const std::string_view name : SplitWords(names, ",")) {
     for (const int family : {AF_INET, AF_INET6}) {
       for (const ifaddrs* each = found; each != nullptr; each = each->ifa_next) {
         if ((each->ifa_flags & IFF_UP) == 0 || !IsUsable(each->ifa_addr)) {

@@ -1,11 +1,12 @@
 #include "runtime/net/member_watch.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <vector>
+
+#include "compiler/base/text/joined.h"
 
 namespace shardc {
 
@@ -63,10 +64,7 @@ auto MemberWatch::Look(std::string_view lines, const std::set<std::string>& conn
   }
   has_told_ = true;
   constexpr size_t MostNamed = 4;
-  const size_t num_named = std::min(gone.size(), MostNamed);
-  return fmt::format("{}{} {} gone", fmt::join(gone.begin(), gone.begin() + static_cast<ptrdiff_t>(num_named), ", "),
-                     num_named < gone.size() ? fmt::format(" and {} more", gone.size() - num_named) : "",
-                     gone.size() == 1 ? "is" : "are");
+  return fmt::format("{} {} gone", Listed(gone, MostNamed), gone.size() == 1 ? "is" : "are");
 }
 
 }  // namespace shardc

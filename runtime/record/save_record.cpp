@@ -1,11 +1,11 @@
 #include "runtime/record/save_record.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "compiler/base/files.h"
+#include "compiler/base/text/split.h"
 
 namespace shardc {
 
@@ -42,10 +42,7 @@ auto SavesOf(const Descriptor& run_dir, const std::string& run_id) -> ErrorOr<Sa
   if (!text) {
     return text.error();
   }
-  for (std::string_view rest = *text; !rest.empty();) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (const std::string_view line : SplitLines(*text)) {
     auto save = SaveIn(line);
     if (!save) {
       saves.num_unreadable += line.empty() ? 0 : 1;

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "compiler/base/text/split.h"
+
 namespace shardc {
 
 auto Grouped(int64_t n) -> std::string {
@@ -45,29 +47,21 @@ auto Wrapped(const std::string& line, size_t indent) -> std::string {
   return out + std::string(out.empty() ? 0 : indent, ' ') + std::string(rest) + "\n";
 }
 
-/// Calls visit(line) for each line, without its end.
-template <class Visit>
-static auto ForEachLine(const std::string& lines, const Visit& visit) -> void {
-  for (size_t begin = 0; begin < lines.size();) {
-    const size_t end = std::min(lines.find('\n', begin), lines.size());
-    visit(std::string_view(lines).substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
-
 auto ClippedLines(const std::string& lines) -> std::string {
   constexpr std::string_view Dots = "...";
   std::string out;
-  ForEachLine(lines, [&](std::string_view line) {
+  for (const std::string_view line : SplitLines(lines)) {
     const bool is_long = line.size() > ReportColumns;
     out += fmt::format("{}{}\n", is_long ? line.substr(0, ReportColumns - Dots.size()) : line, is_long ? Dots : "");
-  });
+  }
   return out;
 }
 
 auto LongestLine(const std::string& lines) -> size_t {
   size_t longest = 0;
-  ForEachLine(lines, [&](std::string_view line) { longest = std::max(longest, line.size()); });
+  for (const std::string_view line : SplitLines(lines)) {
+    longest = std::max(longest, line.size());
+  }
   return longest;
 }
 

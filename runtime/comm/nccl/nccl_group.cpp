@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "compiler/base/text/joined.h"
 #include "compiler/base/waited_time.h"
 #include "runtime/comm/nccl/nccl_variables.h"
 #include "runtime/net/blocked_signals.h"
@@ -21,10 +22,7 @@ namespace shardc {
 /// Returns "rank 1, rank 2 and 5 more".
 static auto JoinNames(const std::vector<std::string>& names) -> std::string {
   constexpr size_t Most = 4;
-  const size_t num_named = names.size() > Most ? Most - 1 : names.size();
-  const std::vector<std::string> named(names.begin(), names.begin() + static_cast<ptrdiff_t>(num_named));
-  return num_named < names.size() ? fmt::format("{} and {} more", fmt::join(named, ", "), names.size() - num_named)
-                                  : fmt::format("{}", fmt::join(named, ", "));
+  return Listed(names, names.size() > Most ? Most - 1 : Most);
 }
 
 /// Names the interface that NCCL was told to take, which may be none of this host's.
