@@ -1,6 +1,8 @@
 // The rows of schemas/machines.def: products that plans and runs are held against.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -10,6 +12,42 @@ namespace shardc {
 struct Figure {
   double value = 0;
   std::string_view source;
+};
+
+/// Shares of a row's figures that ops reach, and seconds that they take besides: the estimate of a step's time is made
+/// of them (compiler/cost/op_times.h). docs/explain.md says where each comes from.
+struct OpRates {
+  struct Attention {
+    int64_t head_dim = 0;
+    double forward = 0;
+    double backward = 0;
+  };
+
+  /// Products, of the peak in bf16 and of that in f32.
+  double product_bf16 = 0;
+  double product_f32 = 0;
+  /// Attention by cuDNN, of the peak in bf16, for sequences so long that their ends do not count, by head_dim; and the
+  /// length of a sequence that reaches half of it.
+  std::array<Attention, 2> attention;
+  double half_rate_sequence = 0;
+  /// Attention by plain kernels, of the peak in f32.
+  double plain_attention = 0;
+  /// Bytes of other ops, of the memory's bandwidth.
+  double memory = 0;
+  /// Bytes of all-gathers and of sums, of the link's bandwidth.
+  double gather = 0;
+  double reduce = 0;
+  double network = 0;
+
+  /// Seconds of the device for each kernel, and of the host to launch an op or to read a number.
+  double kernel = 0;
+  double launch = 0;
+  double read_by_host = 0;
+  /// Seconds of device and host for each collective. A collective of NCCL over hosts takes as many steps as their
+  /// number has doublings; a message of terms is one to each other host.
+  double meetings = 0;
+  double host_step = 0;
+  double message = 0;
 };
 
 struct MachineRow {
@@ -33,6 +71,7 @@ struct MachineRow {
   Figure network_bandwidth;
   /// Bytes that driver, collectives and libraries take beside the plan's arenas.
   Figure outside_arenas;
+  OpRates rates;
 };
 
 auto MachineRows() -> std::span<const MachineRow>;

@@ -77,7 +77,7 @@ static auto LivesOf(const Plan& plan, SectionKind section, int64_t peak) -> Live
       life.crosses_blocks |= op.layer != life.layer;
       life.is_read_after |= op.phase == Phase::Backward || op.phase == Phase::Recompute;
       life.is_logits |= loss && loss->logits == access.value;
-      if (access.value == ValueIn(op.body, "scratch")) {
+      if (access.is_scratch) {
         life.scratch_key = FactsOf(op).scratch_key;
       }
       life.sub_vector = life.sub_vector.valid() ? life.sub_vector : value.role.sub_vector();

@@ -1,7 +1,6 @@
 #include "compiler/cost/op_times.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "compiler/ops/cuda/attention.h"
@@ -9,39 +8,6 @@
 #include "compiler/plan/exchange.h"
 
 namespace shardc {
-
-namespace {
-
-// Shares of what the machine's row says. Source: an H100 SXM at its power limit, 26 November 2026 (docs/gpu.md); of
-// collectives: expected, not measured.
-constexpr double ProductShare = 0.70;
-constexpr double ProductShareF32 = 0.75;
-constexpr double CopyShare = 0.78;
-/// Attention by cuDNN, of sequences so long that their ends do not count, and how long those are that reach half.
-struct AttentionShares {
-  int64_t head_dim;
-  double forward;
-  double backward;
-};
-constexpr std::array Attention{AttentionShares{64, 0.46, 0.23}, AttentionShares{128, 0.67, 0.38}};
-constexpr double HalfRateSequence = 540;
-/// By plain kernels, of the peak in f32.
-constexpr double PlainAttentionShare = 0.045;
-constexpr double GatherShare = 0.84;
-constexpr double ReduceShare = 0.67;
-constexpr double NetworkShare = 0.9;
-
-// Seconds.
-constexpr double Kernel = 3e-6;
-constexpr double Launch = 8e-6;
-constexpr double Meetings = 15e-6;
-/// A collective of NCCL over hosts takes as many steps as their number has doublings; a message of terms is one to each
-/// other host. Expected, not measured.
-constexpr double HostStep = 14e-6;
-constexpr double Message = 2e-6;
-constexpr double ReadByHost = 12e-6;
-
-}  // namespace
 
 OpTimes::OpTimes(const Plan& plan, const MachineRow& machine) : plan_(plan), machine_(machine) {
   const int64_t ranks = plan.mesh.num_ranks();
@@ -62,35 +28,30 @@ OpTimes::OpTimes(const Plan& plan, const MachineRow& machine) : plan_(plan), mac
   with_hosts_->run.comm = mesh.hosts <= MostExchangingGpus ? Comm::Nccl : Comm::NcclRing;
 }
 
-/// Returns true for attention and its backward.
-static auto IsAttention(const Op& op) -> bool {
-  return ValueIn(op.body, "lse").valid() && ValueIn(op.body, "k").valid();
-}
-
 auto OpTimes::AttentionRate(const Op& op) const -> double {
-  const ValueId q = ValueIn(op.body, "q");
-  const Dims& shape = plan().values[q].shape;
-  const int64_t heads = plan().values[ValueIn(op.body, "lse")].shape[1];
-  const int64_t head_dim = shape[2] / std::max<int64_t>(heads, 1);
-  if (!CudaAttentionOf(plan(), q, ValueIn(op.body, "k"), head_dim).by_cudnn()) {
-    return machine_.peak_f32.value * PlainAttentionShare;
+  const AttentionFact& fact = FactsOf(op).attention;
+  const ValueId q = ValueIn(op.body, fact.queries);
+  const int64_t head_dim = *AttributeOf<int64_t>(op.body, fact.head_dim);
+  if (!CudaAttentionOf(plan(), q, ValueIn(op.body, fact.keys), head_dim).by_cudnn()) {
+    return machine_.peak_f32.value * rates().plain_attention;
   }
-  const AttentionShares& shares = head_dim <= Attention.front().head_dim ? Attention.front() : Attention.back();
-  const auto sequence = static_cast<double>(shape[0]);
+  const auto& [small, large] = rates().attention;
+  const OpRates::Attention& shares = head_dim <= small.head_dim ? small : large;
+  const auto sequence = static_cast<double>(plan().values[q].shape[0]);
   return machine_.peak_bf16.value * (op.phase == Phase::Backward ? shares.backward : shares.forward) *
          std::min(1.0, static_cast<double>(head_dim) / static_cast<double>(shares.head_dim)) * sequence /
-         (sequence + HalfRateSequence);
+         (sequence + rates().half_rate_sequence);
 }
 
 auto OpTimes::ProductRate(const Op& op) const -> double {
   const bool is_bf16 = plan().values[AccessesOf(op.body)[0].value].dtype == DType::BF16;
-  return is_bf16 ? machine_.peak_bf16.value * ProductShare : machine_.peak_f32.value * ProductShareF32;
+  return is_bf16 ? machine_.peak_bf16.value * rates().product_bf16 : machine_.peak_f32.value * rates().product_f32;
 }
 
 auto OpTimes::OfCollective(const Op& op, const OpCost& cost) const -> OpTime {
-  OpTime time{.part = StepPart::Peers, .link = Link::InHost, .device = Meetings, .host = Meetings};
+  OpTime time{.part = StepPart::Peers, .link = Link::InHost, .device = rates().meetings, .host = rates().meetings};
   const CollectiveKind kind = FactsOf(op).collective;
-  const double share = kind == CollectiveKind::AllGather ? GatherShare : ReduceShare;
+  const double share = kind == CollectiveKind::AllGather ? rates().gather : rates().reduce;
   for (const WireCost& wire : cost.wires) {
     const auto ranks = static_cast<double>(plan().mesh.size(wire.axes));
     const auto between = static_cast<double>(wire.group.between_hosts.value) / ranks;
@@ -100,8 +61,9 @@ auto OpTimes::OfCollective(const Op& op, const OpCost& cost) const -> OpTime {
     if (exchange.crosses()) {
       const auto members = static_cast<double>(exchange.members);
       const bool sends_terms = kind == CollectiveKind::ReduceScatter && !exchange.sums_by_library;
-      time.network += between / (machine_.network_bandwidth.value * NetworkShare) +
-                      HostStep * std::ceil(std::log2(members)) + (sends_terms ? Message * (members - 1) : 0);
+      time.network += between / (machine_.network_bandwidth.value * rates().network) +
+                      rates().host_step * std::ceil(std::log2(members)) +
+                      (sends_terms ? rates().message * (members - 1) : 0);
     }
   }
   return time;
@@ -116,16 +78,17 @@ auto OpTimes::Of(const Op& op) const -> OpTime {
   });
   const auto bytes = static_cast<double>(cost.read.value + cost.written.value);
   if (time.host_waits) {
-    time.host = std::max(time.host, ReadByHost);
+    time.host = std::max(time.host, rates().read_by_host);
   } else if (cost.wires.empty() && bytes > 0 && facts.meaning != Meaning::Renamed) {
-    time.host = Launch;
-    time.device = bytes / (machine_.memory_bandwidth.value * CopyShare);
+    time.host = rates().launch;
+    time.device = bytes / (machine_.memory_bandwidth.value * rates().memory);
     if (cost.matmul_flops > Flops{}) {
-      time.part = IsAttention(op) ? StepPart::Attention : StepPart::Product;
-      const double rate = IsAttention(op) ? AttentionRate(op) : ProductRate(op);
+      const bool attends = facts.attention.is_set();
+      time.part = attends ? StepPart::Attention : StepPart::Product;
+      const double rate = attends ? AttentionRate(op) : ProductRate(op);
       time.device = std::max(time.device, static_cast<double>(cost.matmul_flops.value) / rate);
     }
-    time.device += Kernel;
+    time.device += rates().kernel;
   }
   return time;
 }

@@ -1,5 +1,5 @@
-// The time of an op by itself on a GPU: the longer of its FLOPs and its bytes, at the rates of a machine. The rates are
-// parts of what the machine's row says, measured on an H100 or expected: docs/explain.md names them.
+// The time of an op by itself on a GPU: the longer of its FLOPs and its bytes, at the rates of a machine's row
+// (schemas/machines.def).
 #pragma once
 
 #include <optional>
@@ -46,6 +46,7 @@ class OpTimes {
   auto ProductRate(const Op& op) const -> double;
   auto OfCollective(const Op& op, const OpCost& cost) const -> OpTime;
 
+  auto rates() const -> const OpRates& { return machine_.rates; }
   auto plan() const -> const Plan& { return with_hosts_ ? *with_hosts_ : plan_; }
 
   const Plan& plan_;

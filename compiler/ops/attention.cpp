@@ -18,6 +18,7 @@ constinit const OpFacts op::Attention::Facts{
     .launch = {{{.what = "sequences", .field = "q", .begin = 1, .end = 2},
                 {.what = "heads", .field = "q", .begin = 2, .end = 3, .unit = "head_dim"}}},
     .work = Work::Attention,
+    .attention = {.queries = "q", .keys = "k", .head_dim = "head_dim"},
     .threads = {.cut = WorkCut::Formula, .formula = PartsOfAttention},
     .dims = {.fields = {{{"q", "SBA"}, {"k", "SBA"}, {"v", "SBA"}, {"y", "SBA"}, {"lse", "BAS"}}}, .whole = "S"},
     .model = {{{.key = ModelKey::HeadDim, .field = "head_dim"},

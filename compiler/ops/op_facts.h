@@ -43,6 +43,16 @@ enum class Meaning : uint8_t {
 /// Work that recompute policies name: the products of matrices, and attention.
 enum class Work : uint8_t { Other, Product, Attention };
 
+/// Fields of attention and of its backward.
+struct AttentionFact {
+  std::string_view queries;
+  std::string_view keys;
+  /// The attribute that holds the width of a head.
+  std::string_view head_dim;
+
+  auto is_set() const -> bool { return !queries.empty(); }
+};
+
 /// How a kernel cuts its work for the threads of a rank. Rows, columns and elements: of `field`, seen as a matrix of
 /// its leading dims by its last.
 enum class WorkCut : uint8_t {
@@ -225,6 +235,7 @@ struct OpFacts {
   StreamClass stream = StreamClass::Compute;
   Meaning meaning = Meaning::Computed;
   Work work = Work::Other;
+  AttentionFact attention;
   ThreadFact threads;
   StateUse state = StateUse::None;
   UpdatePart update = UpdatePart::None;

@@ -8,9 +8,23 @@
 namespace shardc {
 
 /// Returns "q_proj" for a product with the parameter that the family calls so.
-static auto ProjectionOf(ValueId matrix, const Plan& plan, const ParameterSpecs& specs) -> std::string_view {
-  const ParameterId parameter = plan.values[matrix].role.parameter();
-  return parameter.valid() ? specs[static_cast<size_t>(parameter.index)].projection : std::string_view{};
+static auto ProjectionOf(const Op& product, const Plan& plan, const ParameterSpecs& specs) -> std::string_view {
+  for (const Access& access : AccessesOf(product.body)) {
+    if (const ParameterId parameter = plan.values[access.value].role.parameter(); parameter.valid()) {
+      return specs[static_cast<size_t>(parameter.index)].projection;
+    }
+  }
+  return {};
+}
+
+static auto ResultsOf(const Op& op) -> std::vector<ValueId> {
+  std::vector<ValueId> results;
+  for (const Access& access : AccessesOf(op.body)) {
+    if (access.kind == AccessKind::Write && !access.is_scratch) {
+      results.push_back(access.value);
+    }
+  }
+  return results;
 }
 
 /// Returns true if the policy keeps some results, of products and attention.
@@ -46,7 +60,7 @@ auto SavedResults(const Plan& plan, const ParameterSpecs& specs, const std::vect
     switch (FactsOf(*op).work) {
       case Work::Product: {
         ++num_products;
-        const ValueId out = ValueIn(op->body, "out");
+        const ValueId out = ResultsOf(*op).front();
         const auto whole = whole_of.find(out);
         if (is_torchtitan) {
           if (num_products % 2 == 1) {
@@ -55,15 +69,14 @@ auto SavedResults(const Plan& plan, const ParameterSpecs& specs, const std::vect
           if (whole != whole_of.end()) {
             saved.push_back(whole->second);
           }
-        } else if (is_named(ProjectionOf(ValueIn(op->body, "b"), plan, specs))) {
+        } else if (is_named(ProjectionOf(*op, plan, specs))) {
           saved.push_back(whole == whole_of.end() ? out : whole->second);
         }
         break;
       }
       case Work::Attention:
         if (is_torchtitan || is_named(SavedAttention)) {
-          saved.push_back(ValueIn(op->body, "y"));
-          saved.push_back(ValueIn(op->body, "lse"));
+          std::ranges::copy(ResultsOf(*op), std::back_inserter(saved));
         }
         break;
       case Work::Other: break;
