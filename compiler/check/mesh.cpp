@@ -76,7 +76,7 @@ static auto CutSizeOf(ModelKey key, const ModelSection& model, const ModelSizes&
   CHECK(false, "no size is cut that has the key {}", static_cast<int>(key));
 }
 
-/// Those of which the ops of the model have a part each, and the sequence, of which norms have.
+/// Returns the sizes that tp cuts: of each, ops of the model have a part on a rank; of the sequence, norms have one.
 static auto CutSizes(const Recipe& recipe) -> std::vector<CutSize> {
   const ModelSizes sizes = ResolveModel(recipe);
   std::vector<CutSize> cut;

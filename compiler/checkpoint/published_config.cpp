@@ -211,7 +211,8 @@ auto ConfigReader::ReadScaling(const json& rope, const char* key) -> Status {
 }
 
 auto ConfigReader::ReadRope() -> Status {
-  constexpr double Default = 10000.0;
+  // The base of a config.json that has none, as transformers' classes take it. A recipe's default is its own.
+  constexpr double Absent = 10000.0;
   const json* const parameters = Find("rope_parameters");
   const json* const scaling = Find("rope_scaling");
   const bool is_new = parameters != nullptr && !parameters->is_null();
@@ -240,7 +241,7 @@ auto ConfigReader::ReadRope() -> Status {
   if (theta != nullptr && !theta->is_number()) {
     return Refuse("`rope_theta` is {:.60}, which is no number", theta->dump());
   }
-  published_.model.rope_theta = theta == nullptr ? Default : theta->get<double>();
+  published_.model.rope_theta = theta == nullptr ? Absent : theta->get<double>();
   return Success{};
 }
 

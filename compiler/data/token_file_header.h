@@ -15,11 +15,11 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 
 struct TokenFileHeader {
   static constexpr int64_t Bytes = 256 * 4;
-  /// Of the ids that follow.
+  /// Bytes of each of the ids that follow.
   static constexpr int64_t IdBytes = 2;
   static constexpr int32_t Magic = 20240520;
   static constexpr int32_t Version = 1;
-  /// Of llm.c's files for Llama 3, whose ids are uint32. They are not read.
+  /// Marks of llm.c's files for Llama 3, whose ids are uint32. They are not read.
   static constexpr int32_t Llama3Magic = 20240801;
   static constexpr int32_t Llama3Version = 7;
   static constexpr int64_t Llama3IdBytes = 4;

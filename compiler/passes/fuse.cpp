@@ -2,9 +2,8 @@
 //
 // Needs: the ops of `step` and `eval`, in their order. Gives: plans of the same values, but for those that no op needs
 // any more, in fewer ops (compiler/ops/parts.h says of which plain ops each fused one is made):
-//   1. a down projection's weight gradient comes after swiglu_backward, which gives swiglu's result once more: it is
-//   not
-//      kept since the forward
+//   1. a down projection's weight gradient comes after swiglu_backward, which gives swiglu's result once more, so that
+//      the result is not kept since the forward
 //   2. a residual addition directly after the product of its branch becomes part of the product
 //   3. another one directly before an rms_norm becomes part of the norm
 //   4. the ropes of q and k run as one, at the place of either
@@ -244,18 +243,20 @@ auto SectionFuser::PairRopes(size_t index) -> void {
   if (first == nullptr) {
     return;
   }
-  // The products of one projection lie between the two.
+  // Between the two lie the product, the bias and the norm of one projection and their collectives: fewer ops than
+  // this. Ropes that are further apart stay two ops, as those of different blocks are.
   constexpr size_t Furthest = 16;
   for (size_t i = index + 1; i < std::min(index + Furthest, ops_.size()); ++i) {
     const auto* second = rope_at(i);
     if (second == nullptr || ops_[i].phase != ops_[index].phase) {
       continue;
     }
-    const bool fit = second->table == first->table && second->head_dim == first->head_dim &&
-                     second->inverse == first->inverse && plan_.values[second->x].dtype == plan_.values[first->x].dtype;
+    const bool are_alike = second->table == first->table && second->head_dim == first->head_dim &&
+                           second->inverse == first->inverse &&
+                           plan_.values[second->x].dtype == plan_.values[first->x].dtype;
     const bool may_wait = uses_->IsUntouched(first->x, index, i);
     const bool is_ready = uses_->Of(second->x).front() < index && uses_->IsUntouched(second->x, index, i);
-    if (!fit || (!may_wait && !is_ready)) {
+    if (!are_alike || (!may_wait && !is_ready)) {
       return;
     }
     // Forward rotates q first, backward k.

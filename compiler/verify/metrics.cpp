@@ -60,8 +60,8 @@ class MetricVerifier {
     return losses;
   }
   auto CheckTotal(SectionKind section, const SectionTerms::Told& told) -> void;
-  /// Asks of a mean that it has all losses of the head, by the count of its targets. The count may be divided by
-  /// a constant, the head's weight, in a part of the whole loss alone.
+  /// Checks that a mean has all losses of the head, by the count of its targets. The count may be divided by a
+  /// constant, the head's weight, in a part of the whole loss alone.
   auto CheckMean(SectionKind section, const SectionTerms::Told& told, TermId mean, HeadId head) -> void;
   auto IsCount(SectionKind section, TermId term, HeadId head) const -> bool;
 

@@ -111,7 +111,7 @@ class RoleVerifier {
                is_sharded_ ? std::optional(plan_.sub_vectors[home].compute) : std::optional<DType>());
   }
 
-  /// Asks of a value that has the bytes and the shape of a parameter's gradient that its role says so.
+  /// Checks that a value with the bytes and the shape of a parameter's gradient has that role.
   auto Other(ValueId id) -> void {
     const Value& value = plan_.values[id];
     if (plan_.buffers[value.buffer].category != Category::Gradients) {
@@ -142,7 +142,7 @@ class RoleVerifier {
     return found != segments.end() && found->begin == element ? found->parameter : ParameterId{};
   }
 
-  /// Asks of the gradient of an activation that only the backward writes it.
+  /// Checks that only the backward writes the gradient of an activation.
   auto GradientOfNone(ValueId id) -> void {
     if (outside_backward_[static_cast<size_t>(id.index)] &&
         plan_.buffers[plan_.values[id].buffer].category != Category::Gradients) {

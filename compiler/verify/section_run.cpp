@@ -158,8 +158,8 @@ auto SectionRun::Read(ValueId id, const Op& op) -> void {
   state.used = now_;
 }
 
-/// Asks of a name that no op writes that it is a view of bytes which ops wrote. The result of an op is not a container
-/// of views: a second name of the same type for the same bytes stands for a result whose op is missing.
+/// Checks that a name that no op writes is a view of bytes which ops wrote. The result of an op is not a container of
+/// views: a second name of the same type for the same bytes stands for a result whose op is missing.
 auto SectionRun::CheckName(ValueId id, const Interval& range) -> void {
   if (!uses_.Of(id).result_in.empty()) {
     return;

@@ -68,7 +68,7 @@ class StepTerms {
     return expected_[static_cast<size_t>(id.index)];
   }
 
-  /// Asks of what the last op of `run` added to that it began at zero.
+  /// Checks that what the last op of `run` added to began at zero.
   auto CheckSums(SectionKind section, size_t index, const SymbolicRun& run) -> void;
   /// Returns the term that the last op, a loss, adds to its sum.
   auto LossAdded(const SymbolicRun& run, ValueId loss) const -> TermId;
@@ -89,7 +89,7 @@ class StepTerms {
   auto LoopOfStep() const -> MicrobatchLoop;
   auto FollowRange(size_t begin, size_t end) -> void;
   auto FollowOp(size_t index) -> void;
-  /// Asks of a forward op that gradients flow through all that it reads of what is trained.
+  /// Checks that gradients flow through all that a forward op reads of what is trained.
   auto CheckAttached(size_t index) -> void;
   /// Notes the whole of a unit's parameters, in the type that is computed in. Its parts are known as parameters from
   /// here on.

@@ -55,7 +55,7 @@ class TableVerifier {
   Findings& findings_;
 };
 
-/// Asks of the tensors of the seed that they are written as parameters are, each once.
+/// Checks that the tensors of the seed are written as parameters are, each once.
 auto TableVerifier::SeedTensors() -> void {
   constexpr double MostElements = 0x1p56;
   const std::vector<SeedTensor>& tensors = plan_.seed.tensors;

@@ -131,7 +131,7 @@ auto RankRunner::Generate(const std::string& checkpoint) -> Status {
 
 auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
   std::vector<int32_t> ids = request.ids;
-  const auto stays = [&](const std::vector<int32_t>& all) {
+  const auto last_of = [&](const std::vector<int32_t>& all) {
     return std::vector<int32_t>(all.end() - std::min<int64_t>(std::ssize(all), plan_.data.seq), all.end());
   };
   if (leads() && request.are_bytes) {
@@ -141,7 +141,7 @@ auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
   }
   GumbelDraws draws(request.seed);
   for (int64_t place = 0; place < request.num_sampled; ++place) {
-    const std::vector<int32_t> window = stays(ids);
+    const std::vector<int32_t> window = last_of(ids);
     const int64_t last = std::ssize(window) - 1;
     tokens_->SetEvalIds(window);
     NextId best;
@@ -200,8 +200,8 @@ auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
   // Rank 0 writes what all have of a row, piece by piece, and needs no folder that the hosts share.
   logits_->see = [&](LogitsPart& part) -> Status {
     const int64_t element = SizeOf(part.dtype());
-    const int64_t room = RankControl::MaxBytes / num_ranks - static_cast<int64_t>(sizeof(RowPiece));
-    const int64_t most = std::clamp(room / element, int64_t{1}, part.width());
+    const int64_t capacity = RankControl::MaxBytes / num_ranks - static_cast<int64_t>(sizeof(RowPiece));
+    const int64_t most = std::clamp(capacity / element, int64_t{1}, part.width());
     mine.assign(sizeof(RowPiece) + static_cast<size_t>(most * element), std::byte{});
     all.resize(mine.size() * static_cast<size_t>(num_ranks));
     if (leads() && !file) {

@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 /// How long the store stays at most after process 0 has failed, so that the others learn why.
 constexpr Seconds Linger{20};
-/// Time beyond that which processes wait for each other, after which all of them count as silent for too long.
+/// Silence of all processes, beyond the time that they wait for each other, after which the store gives them up.
 constexpr Seconds BesideTimeout{2};
 /// How long a store looks alive until it is believed.
 constexpr Seconds AliveFor{2};

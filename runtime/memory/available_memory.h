@@ -50,18 +50,18 @@ auto MeasureResident() -> Bytes;
 /// Gives memory that was freed back to the system, which the allocator otherwise keeps: processes forked from this one
 /// would have it too, and count it.
 auto GiveBackFreedMemory() -> void;
-/// What this process has for itself now (RssAnon): heap, stacks, changed pages. Unchanged pages of files are not in it,
-/// because a control group may have them from another process. 0 where the kernel does not tell.
+/// Returns the memory that this process has for itself now (RssAnon): heap, stacks, changed pages. Unchanged pages of
+/// files are left out, because a control group may have them from another process. 0 if the kernel does not report it.
 auto MeasureAnonymous() -> Bytes;
 /// The part of a process in the memory of all: a page that n processes have counts 1/n in each, so that the sum over
 /// processes counts every page once (PSS).
 struct ProportionalMemory {
   Bytes all;
-  /// Of it, pages of files as they are on disk, the program's and its libraries'. The kernel drops them where memory is
-  /// short; and how many it has mapped round each that was read depends on how the file lies in its cache.
+  /// Pages in it of files as they are on disk, the program's and its libraries'. The kernel drops them if memory is
+  /// short, and it maps more or fewer around each page that is read, as its cache holds the file.
   Bytes files;
 };
-/// 0 where the kernel does not tell.
+/// Returns 0 if the kernel does not report it.
 auto MeasureProportional(int32_t pid) -> ProportionalMemory;
 
 }  // namespace shardc

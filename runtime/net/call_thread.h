@@ -23,14 +23,13 @@ class CallThread {
            const std::function<bool()>& goes_on) -> bool;
   /// By how much the deadlines of all calls so far have moved.
   auto moved() const -> std::chrono::steady_clock::duration { return moved_; }
-  /// A call was given up.
-  auto is_stuck() const -> bool { return is_stuck_; }
 
  private:
   struct Shared;
   static auto Work(const std::shared_ptr<Shared>& shared) -> void;
 
   std::shared_ptr<Shared> shared_;
+  /// A call was given up.
   bool is_stuck_ = false;
   std::chrono::steady_clock::duration moved_{};
 };

@@ -18,7 +18,6 @@ class ClientWatch {
   /// did not run is no silence (WaitedTime).
   auto Look(const std::map<std::string, uint64_t>& received, Clock::time_point now) -> void;
 
-  auto num_clients() const -> size_t { return clients_.size(); }
   /// A client is connected that has said something within `time`.
   auto HaveSpokenWithin(Clock::duration time) const -> bool;
 

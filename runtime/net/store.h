@@ -75,10 +75,10 @@ class JobStore {
   auto CheckNotAbandoned() -> Status;
   /// The error of a call was that of Abandon.
   auto was_abandoned() const -> bool { return was_abandoned_; }
-  /// Of `count` members, those who have not come to the gather of this key yet.
+  /// Returns the members, of `count`, that have not come to the gather of this key yet.
   auto MissingAt(const std::string& key, int64_t count) -> ErrorOr<std::vector<int64_t>>;
-  /// Of an error of Gather or Get: its time was over, and its text names a key, which means nothing to people. Any
-  /// other error says what happened.
+  /// Returns true if an error of Gather or Get means that its time was over: its text names a key, which means nothing
+  /// to people. Any other error says what happened.
   auto is_late() const -> bool { return !is_broken() && !was_abandoned_; }
   /// After an error of Gather: whom it lacked when its time was over. Empty after any other error.
   auto LateAt(const std::string& key, int64_t count) -> std::vector<int64_t>;

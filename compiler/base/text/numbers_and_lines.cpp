@@ -34,10 +34,10 @@ auto Wrapped(const std::string& line, size_t indent) -> std::string {
   std::string out;
   std::string_view rest = line;
   while (rest.size() + (out.empty() ? 0 : indent) > ReportColumns) {
-    const size_t room = ReportColumns - (out.empty() ? 0 : indent);
+    const size_t columns = ReportColumns - (out.empty() ? 0 : indent);
     const size_t first_word = rest.find_first_not_of(' ');
-    const size_t space = rest.rfind(' ', room);
-    const size_t cut = space != std::string_view::npos && space > first_word ? space : rest.find(' ', room);
+    const size_t space = rest.rfind(' ', columns);
+    const size_t cut = space != std::string_view::npos && space > first_word ? space : rest.find(' ', columns);
     if (cut == std::string_view::npos) {
       break;
     }

@@ -122,19 +122,19 @@ auto CudaDevice::CheckOwnGpu(HostMember& member) const -> Status {
 }
 
 auto CudaDevice::Allocate() -> Status {
-  const auto room = [](int64_t bytes) { return RoundUp(bytes, ArenaAlignment); };
+  const auto aligned = [](int64_t bytes) { return RoundUp(bytes, ArenaAlignment); };
   int64_t bytes = 0;
   std::array<int64_t, NumArenas> begins{};
   for (size_t i = 0; i < NumArenas; ++i) {
     begins[i] = bytes;
-    bytes += room(plan_.arena_bytes[i]);
+    bytes += aligned(plan_.arena_bytes[i]);
   }
   const int64_t slots = bytes;
   const int64_t num_slots = plan_.mesh.num_ranks() > 1 ? 2 * NumStreams * NumAxisSets : 0;
   bytes += num_slots * SlotBytes;
   const int64_t words = bytes;
-  bytes += room(NumLeftWords * static_cast<int64_t>(sizeof(*words_)) +
-                static_cast<int64_t>(most_vocabularies_ * sizeof(*bad_ids_)));
+  bytes += aligned(NumLeftWords * static_cast<int64_t>(sizeof(*words_)) +
+                   static_cast<int64_t>(most_vocabularies_ * sizeof(*bad_ids_)));
   size_t free = 0;
   size_t total = 0;
   RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "asking for the memory of the GPU"));

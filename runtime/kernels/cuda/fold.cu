@@ -141,24 +141,24 @@ auto Fold(CUstream_st* stream, const std::vector<const std::byte*>& terms, size_
   }
   Terms all{.at = {}, .count = static_cast<int>(terms.size()), .per_host = static_cast<int>(per_host)};
   std::ranges::copy(terms, all.at);
-  const auto are = [&](DType of_terms, DType of_sum) { return types.terms == of_terms && types.sum == of_sum; };
+  const auto adds = [&](DType of_terms, DType of_sum) { return types.terms == of_terms && types.sum == of_sum; };
   const auto fold = [&](auto function) { return function(stream, all, out, num_elements, accumulate); };
-  if (are(DType::F32, DType::F32)) {
+  if (adds(DType::F32, DType::F32)) {
     return fold(FoldAs<float, float, float>);
   }
-  if (are(DType::F32, DType::BF16)) {
+  if (adds(DType::F32, DType::BF16)) {
     return fold(FoldAs<float, float, BFloat16>);
   }
-  if (are(DType::F64, DType::F64)) {
+  if (adds(DType::F64, DType::F64)) {
     return fold(FoldAs<double, double, double>);
   }
-  if (are(DType::I64, DType::I64)) {
+  if (adds(DType::I64, DType::I64)) {
     return fold(FoldAs<int64_t, int64_t, int64_t>);
   }
-  if (are(DType::BF16, DType::BF16)) {
+  if (adds(DType::BF16, DType::BF16)) {
     return fold(FoldAs<BFloat16, float, BFloat16>);
   }
-  CHECK(are(DType::BF16, DType::F32), "a sum of {} in {}", ToText(types.terms), ToText(types.sum));
+  CHECK(adds(DType::BF16, DType::F32), "a sum of {} in {}", ToText(types.terms), ToText(types.sum));
   return fold(FoldAs<BFloat16, float, float>);
 }
 
