@@ -8,7 +8,7 @@
 
 namespace shardc {
 
-/// The address of a value's elements at a moment.
+/// The address of a value's elements at a moment; null if it was made without a value.
 template <class T>
 class Operand {
  public:
@@ -27,6 +27,12 @@ template <class T>
 auto Resolve(Binder& binder, ValueId value) -> Operand<T> {
   const View view = CheckedView<T>(binder, value);
   return {view.base, view.bytes_per_repeat};
+}
+
+/// Returns the operand of a value, or one whose address is null if the op has no such value.
+template <class T>
+auto ResolveIfSet(Binder& binder, ValueId value) -> Operand<T> {
+  return value.valid() ? Resolve<T>(binder, value) : Operand<T>{};
 }
 
 /// Calls `make` with the C++ type of the activations' dtype.
@@ -54,6 +60,24 @@ auto ForResidualTypes(DType dtype, DType residual, const Make& make) -> Kernel {
           ToText(residual));
     return make.template operator()<T, float>();
   });
+}
+
+/// Calls `make` with the value in the type of the elements that are filled with it.
+template <class Make>
+auto ForFilledType(DType dtype, double value, const Make& make) -> Kernel {
+  switch (dtype) {
+    case DType::F32: return make(static_cast<float>(value));
+    case DType::F64: return make(value);
+    case DType::I32: return make(static_cast<int32_t>(value));
+    case DType::I64: return make(static_cast<int64_t>(value));
+    case DType::BF16: {
+      BFloat16 rounded{};
+      Store(rounded, static_cast<float>(value));
+      return make(rounded);
+    }
+    case DType::F16: break;
+  }
+  CHECK(false, "fill of a type that is none");
 }
 
 }  // namespace shardc

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <initializer_list>
 #include <vector>
 
 #include "compiler/plan/local_parameter.h"
@@ -15,6 +16,16 @@ inline auto CheckSliceLength(const Plan& plan, ValueId value, SubVectorId id, in
   const int64_t slice = OwnedSlice(plan.sub_vectors[id], plan.mesh, rank).size();
   CHECK(plan.values[value].num_elements() == slice, "{} has {} elements, the slice {}", plan.values[value].name,
         plan.values[value].num_elements(), slice);
+}
+
+/// CHECKs the lengths of the values of an update that are set.
+inline auto CheckSliceLengths(const Plan& plan, std::initializer_list<ValueId> values, SubVectorId id, int64_t rank)
+    -> void {
+  for (const ValueId value : values) {
+    if (value.valid()) {
+      CheckSliceLength(plan, value, id, rank);
+    }
+  }
 }
 
 /// The elements that an update takes at once: those that a rank owns of one parameter, and the settings of its group.

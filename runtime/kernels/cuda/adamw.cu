@@ -42,22 +42,17 @@ __global__ void __launch_bounds__(UpdateThreads)
 template <class T>
 static auto BindAdamw(const op::Adamw& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  for (const ValueId value : {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq, op.copy}) {
-    if (value.valid()) {
-      CheckSliceLength(plan, value, op.sub_vector, binder.rank());
-    }
-  }
-  const bool copies = op.copy.valid();
+  CheckSliceLengths(plan, {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq, op.copy}, op.sub_vector,
+                    binder.rank());
   const bool in_packs = IsUpdatedInPacks(binder, {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq, op.copy});
   return [stream = StreamOf(binder.queue()), gradient = Resolve<const float>(binder, op.gradient),
           factor = Resolve<const double>(binder, op.factor), parameter = Resolve<T>(binder, op.parameter),
           exp_avg = Resolve<float>(binder, op.exp_avg), exp_avg_sq = Resolve<float>(binder, op.exp_avg_sq),
-          copy = copies ? Resolve<OtherElement<T>>(binder, op.copy) : Operand<OtherElement<T>>{}, copies,
+          copy = ResolveIfSet<OtherElement<T>>(binder, op.copy),
           shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
           kernel = in_packs ? UpdateByMoments<T, UpdateWidth> : UpdateByMoments<T, 1>](const Moment& moment) -> Status {
     return LaunchUpdates(stream, op, shares, scalars, kernel, factor.At(moment), gradient.At(moment),
-                         parameter.At(moment), exp_avg.At(moment), exp_avg_sq.At(moment),
-                         copies ? copy.At(moment) : nullptr);
+                         parameter.At(moment), exp_avg.At(moment), exp_avg_sq.At(moment), copy.At(moment));
   };
 }
 

@@ -38,19 +38,7 @@ static auto BindFill(const op::Fill& op, Binder& binder, T value) -> Kernel {
 }
 
 auto Bind(const op::Fill& op, Binder& binder) -> Kernel {
-  switch (binder.ViewOf(op.out).dtype) {
-    case DType::F32: return BindFill(op, binder, static_cast<float>(op.value));
-    case DType::F64: return BindFill(op, binder, op.value);
-    case DType::I32: return BindFill(op, binder, static_cast<int32_t>(op.value));
-    case DType::I64: return BindFill(op, binder, static_cast<int64_t>(op.value));
-    case DType::BF16: {
-      BFloat16 value{};
-      shardc::Store(value, static_cast<float>(op.value));
-      return BindFill(op, binder, value);
-    }
-    case DType::F16: break;
-  }
-  CHECK(false, "fill of a type that is none");
+  return ForFilledType(binder.ViewOf(op.out).dtype, op.value, [&](auto value) { return BindFill(op, binder, value); });
 }
 
 }  // namespace shardc::cuda

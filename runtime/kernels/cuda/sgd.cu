@@ -46,24 +46,17 @@ __global__ void __launch_bounds__(UpdateThreads)
 template <class T>
 static auto BindSgd(const op::Sgd& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  for (const ValueId value : {op.gradient, op.parameter, op.momentum_buffer, op.copy}) {
-    if (value.valid()) {
-      CheckSliceLength(plan, value, op.sub_vector, binder.rank());
-    }
-  }
-  const bool has_buffer = op.momentum_buffer.valid();
-  const bool copies = op.copy.valid();
+  CheckSliceLengths(plan, {op.gradient, op.parameter, op.momentum_buffer, op.copy}, op.sub_vector, binder.rank());
   const bool in_packs = IsUpdatedInPacks(binder, {op.gradient, op.parameter, op.momentum_buffer, op.copy});
   return
       [stream = StreamOf(binder.queue()), gradient = Resolve<const float>(binder, op.gradient),
        factor = Resolve<const double>(binder, op.factor), parameter = Resolve<T>(binder, op.parameter),
-       momentum_buffer = has_buffer ? Resolve<float>(binder, op.momentum_buffer) : Operand<float>{},
-       copy = copies ? Resolve<OtherElement<T>>(binder, op.copy) : Operand<OtherElement<T>>{}, has_buffer, copies,
-       shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
+       momentum_buffer = ResolveIfSet<float>(binder, op.momentum_buffer),
+       copy = ResolveIfSet<OtherElement<T>>(binder, op.copy), shares = UpdateShares(plan, op.sub_vector, binder.rank()),
+       &scalars = std::as_const(binder.scalars()), op,
        kernel = in_packs ? UpdateByGradient<T, UpdateWidth> : UpdateByGradient<T, 1>](const Moment& moment) -> Status {
         return LaunchUpdates(stream, op, shares, scalars, kernel, op.nesterov, factor.At(moment), gradient.At(moment),
-                             parameter.At(moment), has_buffer ? momentum_buffer.At(moment) : nullptr,
-                             copies ? copy.At(moment) : nullptr);
+                             parameter.At(moment), momentum_buffer.At(moment), copy.At(moment));
       };
 }
 
