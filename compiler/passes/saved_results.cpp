@@ -1,6 +1,7 @@
 #include "compiler/passes/saved_results.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "compiler/ops/op_facts.h"

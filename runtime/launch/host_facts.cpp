@@ -8,7 +8,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-
 #include "compiler/base/child_output.h"
 #include "compiler/base/host_and_time.h"
 #include "compiler/base/processor.h"
