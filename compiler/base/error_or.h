@@ -99,3 +99,15 @@ auto Fail(ExitCode code, ErrorKind kind, fmt::format_string<Args...> format, Arg
       return status_.error();                           \
     }                                                   \
   } while (false)
+
+#define SHARDC_JOINED(a, b) a##b
+#define SHARDC_NAME_AT(prefix, line) SHARDC_JOINED(prefix, line)
+
+/// Declares or sets `target` by the value of an ErrorOr, or returns its error from the current function:
+/// `ASSIGN_OR_RETURN(const auto names, ListDirectory(parent));`.
+#define ASSIGN_OR_RETURN(target, ...)                       \
+  auto SHARDC_NAME_AT(or_error_, __LINE__) = (__VA_ARGS__); \
+  if (!SHARDC_NAME_AT(or_error_, __LINE__)) {               \
+    return SHARDC_NAME_AT(or_error_, __LINE__).error();     \
+  }                                                         \
+  target = *std::move(SHARDC_NAME_AT(or_error_, __LINE__))

@@ -36,10 +36,7 @@ auto OpenToRead(const std::string& path) -> ErrorOr<Descriptor> {
 }
 
 auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string> {
-  const auto file = OpenToRead(path);
-  if (!file) {
-    return file.error();
-  }
+  ASSIGN_OR_RETURN(const auto file, OpenToRead(path));
   std::string text;
   int64_t count = 1;
   while (count > 0 && text.size() < limit) {
@@ -47,7 +44,7 @@ auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string> {
     const size_t before = text.size();
     const size_t wanted = std::min(chunk, limit - before);
     text.resize(before + wanted);
-    const auto read = ReadNext(*file, text.data() + before, static_cast<int64_t>(wanted));
+    const auto read = ReadNext(file, text.data() + before, static_cast<int64_t>(wanted));
     if (!read) {
       return Error{ExitCode::Usage, std::strerror(errno)};
     }
@@ -59,26 +56,20 @@ auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string> {
 
 auto ReadFileAt(const Descriptor& directory, const std::string& name, int64_t limit) -> ErrorOr<std::string> {
   const auto file = OpenFileAt(directory, name);
-  const auto bytes = file ? FileBytes(*file) : file.error();
-  if (!bytes) {
-    return bytes.error();
+  ASSIGN_OR_RETURN(const auto bytes, file ? FileBytes(*file) : file.error());
+  if (bytes > limit) {
+    return Fail(ExitCode::Environment, "{} has {} bytes; at most {} are read", file->path(), bytes, limit);
   }
-  if (*bytes > limit) {
-    return Fail(ExitCode::Environment, "{} has {} bytes; at most {} are read", file->path(), *bytes, limit);
-  }
-  std::string text(static_cast<size_t>(*bytes), '\0');
-  RETURN_IF_ERROR(ReadAll(*file, text.data(), *bytes, 0));
+  std::string text(static_cast<size_t>(bytes), '\0');
+  RETURN_IF_ERROR(ReadAll(*file, text.data(), bytes, 0));
   return text;
 }
 
 auto AtomicFile::CreateAs(Descriptor directory, std::string name, std::string temporary) -> ErrorOr<AtomicFile> {
   // A process that was killed may have left it.
   static_cast<void>(directory.fs().Unlink(directory.get(), temporary.c_str(), false));
-  auto file = CreateFileAt(directory, temporary);
-  if (!file) {
-    return file.error();
-  }
-  return AtomicFile(std::move(directory), std::move(name), std::move(temporary), *std::move(file));
+  ASSIGN_OR_RETURN(auto file, CreateFileAt(directory, temporary));
+  return AtomicFile(std::move(directory), std::move(name), std::move(temporary), std::move(file));
 }
 
 auto AtomicFile::Create(const std::string& path) -> ErrorOr<AtomicFile> {
@@ -112,11 +103,8 @@ auto AtomicFile::Create(const std::string& path) -> ErrorOr<AtomicFile> {
 }
 
 auto AtomicFile::CreateAt(const Descriptor& directory, const std::string& name) -> ErrorOr<AtomicFile> {
-  const auto there = StatusAt(directory, name);
-  if (!there) {
-    return there.error();
-  }
-  if (there->kind != EntryKind::Missing && there->kind != EntryKind::File) {
+  ASSIGN_OR_RETURN(const auto there, StatusAt(directory, name));
+  if (there.kind != EntryKind::Missing && there.kind != EntryKind::File) {
     return Fail(ExitCode::Environment, "cannot replace {}/{}: it is not a regular file", directory.path(), name);
   }
   const int own = directory.fs().Open(directory.get(), ".", O_RDONLY | O_DIRECTORY, 0);
@@ -183,21 +171,15 @@ auto CheckWorkingDirectory() -> Status {
 }
 
 auto WriteFile(const std::string& path, std::string_view text) -> Status {
-  auto file = AtomicFile::Create(path);
-  if (!file) {
-    return file.error();
-  }
-  RETURN_IF_ERROR(file->Append(text));
-  return file->Commit();
+  ASSIGN_OR_RETURN(auto file, AtomicFile::Create(path));
+  RETURN_IF_ERROR(file.Append(text));
+  return file.Commit();
 }
 
 auto PutFileAt(const Descriptor& directory, const std::string& name, std::string_view text) -> Status {
-  auto file = AtomicFile::CreateAt(directory, name);
-  if (!file) {
-    return file.error();
-  }
-  RETURN_IF_ERROR(file->Append(text));
-  return file->Commit();
+  ASSIGN_OR_RETURN(auto file, AtomicFile::CreateAt(directory, name));
+  RETURN_IF_ERROR(file.Append(text));
+  return file.Commit();
 }
 
 }  // namespace shardc

@@ -250,14 +250,11 @@ auto StatusAt(const Descriptor& directory, const std::string& name) -> ErrorOr<F
 }
 
 auto FileBytes(const Descriptor& file) -> ErrorOr<int64_t> {
-  const auto status = StatusOf(file);
-  if (!status) {
-    return status.error();
-  }
-  if (status->kind != EntryKind::File) {
+  ASSIGN_OR_RETURN(const auto status, StatusOf(file));
+  if (status.kind != EntryKind::File) {
     return NotRegular(file.path());
   }
-  return status->bytes;
+  return status.bytes;
 }
 
 auto WriteAll(const Descriptor& file, const void* data, int64_t bytes, int64_t offset) -> Status {
@@ -299,12 +296,9 @@ auto ReadUpTo(const Descriptor& file, void* data, int64_t bytes, int64_t offset)
 }
 
 auto ReadAll(const Descriptor& file, void* data, int64_t bytes, int64_t offset) -> Status {
-  const auto done = ReadUpTo(file, data, bytes, offset);
-  if (!done) {
-    return done.error();
-  }
-  if (*done < bytes) {
-    return Fail(ExitCode::Checkpoint, "{} ends at byte {}; {} were expected", file.path(), offset + *done,
+  ASSIGN_OR_RETURN(const auto done, ReadUpTo(file, data, bytes, offset));
+  if (done < bytes) {
+    return Fail(ExitCode::Checkpoint, "{} ends at byte {}; {} were expected", file.path(), offset + done,
                 offset + bytes);
   }
   return Success{};
@@ -359,16 +353,10 @@ auto RemoveAt(const Descriptor& directory, const std::string& name) -> Status {
 }
 
 auto RemoveDirectoryAt(const Descriptor& parent, const std::string& name) -> Status {
-  auto directory = OpenDirectoryAt(parent, name);
-  if (!directory) {
-    return directory.error();
-  }
-  auto names = ListDirectory(*directory);
-  if (!names) {
-    return names.error();
-  }
-  for (const std::string& file : *names) {
-    RETURN_IF_ERROR(RemoveAt(*directory, file));
+  ASSIGN_OR_RETURN(auto directory, OpenDirectoryAt(parent, name));
+  ASSIGN_OR_RETURN(auto names, ListDirectory(directory));
+  for (const std::string& file : names) {
+    RETURN_IF_ERROR(RemoveAt(directory, file));
   }
   if (parent.fs().Unlink(parent.get(), name.c_str(), true) != 0) {
     return SystemError("remove", parent.path() + "/" + name);

@@ -119,22 +119,16 @@ auto JsonReader::Member(const char* name) const -> ErrorOr<const json*> {
 }
 
 auto JsonReader::String(const char* name) const -> ErrorOr<std::string> {
-  const auto member = Member(name);
-  if (!member) {
-    return member.error();
-  }
-  if (!(*member)->is_string()) {
+  ASSIGN_OR_RETURN(const auto member, Member(name));
+  if (!member->is_string()) {
     return Fail(code_, "\"{}\" is no string", name);
   }
-  return (*member)->get<std::string>();
+  return member->get<std::string>();
 }
 
 auto JsonReader::Count(const char* name) const -> ErrorOr<int64_t> {
-  const auto member = Member(name);
-  if (!member) {
-    return member.error();
-  }
-  const auto count = JsonCount(**member, code_);
+  ASSIGN_OR_RETURN(const auto member, Member(name));
+  const auto count = JsonCount(*member, code_);
   if (!count) {
     return Fail(code_, "\"{}\": {}", name, count.error().message);
   }
@@ -142,36 +136,27 @@ auto JsonReader::Count(const char* name) const -> ErrorOr<int64_t> {
 }
 
 auto JsonReader::Unsigned(const char* name) const -> ErrorOr<uint64_t> {
-  const auto member = Member(name);
-  if (!member) {
-    return member.error();
-  }
-  if (!(*member)->is_number_unsigned()) {
+  ASSIGN_OR_RETURN(const auto member, Member(name));
+  if (!member->is_number_unsigned()) {
     return Fail(code_, "\"{}\": a whole number from 0 to 2^64 - 1 was expected", name);
   }
-  return (*member)->get<uint64_t>();
+  return member->get<uint64_t>();
 }
 
 auto JsonReader::Number(const char* name) const -> ErrorOr<double> {
-  const auto member = Member(name);
-  if (!member) {
-    return member.error();
-  }
-  if (!(*member)->is_number()) {
+  ASSIGN_OR_RETURN(const auto member, Member(name));
+  if (!member->is_number()) {
     return Fail(code_, "\"{}\" is no number", name);
   }
-  return (*member)->get<double>();
+  return member->get<double>();
 }
 
 auto JsonReader::Object(const char* name) const -> ErrorOr<JsonReader> {
-  const auto member = Member(name);
-  if (!member) {
-    return member.error();
-  }
-  if (!(*member)->is_object()) {
+  ASSIGN_OR_RETURN(const auto member, Member(name));
+  if (!member->is_object()) {
     return Fail(code_, "\"{}\" is no object", name);
   }
-  return JsonReader(**member, code_);
+  return JsonReader(*member, code_);
 }
 
 auto JsonReader::List(const char* name) const -> ErrorOr<const json*> {

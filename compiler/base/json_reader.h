@@ -42,13 +42,10 @@ class JsonReader {
   /// One of the words of an enum.
   template <class E>
   auto Enum(const char* name) const -> ErrorOr<E> {
-    const auto text = String(name);
-    if (!text) {
-      return text.error();
-    }
-    const auto value = FromText<E>(*text);
+    ASSIGN_OR_RETURN(const auto text, String(name));
+    const auto value = FromText<E>(text);
     if (!value) {
-      return Fail(code_, "\"{}\" is \"{}\", which is not known", name, *text);
+      return Fail(code_, "\"{}\" is \"{}\", which is not known", name, text);
     }
     return *value;
   }

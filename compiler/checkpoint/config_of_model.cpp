@@ -76,11 +76,8 @@ auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype,
   config["rope_theta"] = ordered_json::parse(model.at("rope_theta"));
   config["rope_scaling"] = nullptr;
   if (const auto formula = model.find("rope_frequency"); formula != model.end()) {
-    auto scaling = RopeScaling(formula->second);
-    if (!scaling) {
-      return scaling.error();
-    }
-    config["rope_scaling"] = *std::move(scaling);
+    ASSIGN_OR_RETURN(auto scaling, RopeScaling(formula->second));
+    config["rope_scaling"] = std::move(scaling);
   }
   const auto type = std::ranges::find(published::TypeRows, dtype, &published::TypeRow::dtype);
   CHECK(type != published::TypeRows.end(), "weights in {}", ToText(dtype));

@@ -80,11 +80,7 @@ class NewDirectory {
       made.temporary_.clear();
       return SystemError("make", path);
     }
-    auto directory = OpenDirectoryAt(made.parent_, made.temporary_);
-    if (!directory) {
-      return directory.error();
-    }
-    made.directory_ = *std::move(directory);
+    ASSIGN_OR_RETURN(made.directory_, OpenDirectoryAt(made.parent_, made.temporary_));
     return made;
   }
   NewDirectory(NewDirectory&& other) noexcept = default;
@@ -113,11 +109,8 @@ class NewDirectory {
  private:
   /// Removes what exports that were killed left: names of the prefix and the id of a process that no longer runs.
   static auto RemoveLeft(const Descriptor& parent, const std::string& prefix) -> Status {
-    const auto names = ListDirectory(parent);
-    if (!names) {
-      return names.error();
-    }
-    for (const std::string& name : *names) {
+    ASSIGN_OR_RETURN(const auto names, ListDirectory(parent));
+    for (const std::string& name : names) {
       if (!name.starts_with(prefix)) {
         continue;
       }
@@ -161,17 +154,10 @@ class Exporter {
     if (!request_.tokenizer.empty()) {
       const int64_t vocab = std::strtoll(model.at("vocab").c_str(), nullptr, 10);
       RETURN_IF_ERROR(CopyTokenizer(request_.tokenizer, directory_, vocab));
-      auto read = SpecialTokens(request_.tokenizer, vocab);
-      if (!read) {
-        return read.error();
-      }
-      special_tokens = *std::move(read);
+      ASSIGN_OR_RETURN(special_tokens, SpecialTokens(request_.tokenizer, vocab));
     }
-    const auto config = ConfigOfModel(model, type_, special_tokens);
-    if (!config) {
-      return config.error();
-    }
-    RETURN_IF_ERROR(Put(ConfigName, *config));
+    ASSIGN_OR_RETURN(const auto config, ConfigOfModel(model, type_, special_tokens));
+    RETURN_IF_ERROR(Put(ConfigName, config));
     for (FilePlan plan : plans) {
       RETURN_IF_ERROR(WriteFile(plan));
     }
@@ -226,19 +212,13 @@ class Exporter {
 
   auto WriteFile(FilePlan& plan) -> Status {
     // Readers ask the metadata whose layout the tensors have.
-    const auto header = SafetensorsHeaderText(plan.tensors, {{"format", "pt"}});
-    if (!header) {
-      return header.error();
-    }
-    auto file = AtomicFile::CreateAt(directory_, plan.name);
-    if (!file) {
-      return file.error();
-    }
-    RETURN_IF_ERROR(file->Append(*header));
+    ASSIGN_OR_RETURN(const auto header, SafetensorsHeaderText(plan.tensors, {{"format", "pt"}}));
+    ASSIGN_OR_RETURN(auto file, AtomicFile::CreateAt(directory_, plan.name));
+    RETURN_IF_ERROR(file.Append(header));
     for (const SafetensorsTensor& tensor : plan.tensors) {
-      RETURN_IF_ERROR(WriteTensor(tensor.name, *file));
+      RETURN_IF_ERROR(WriteTensor(tensor.name, file));
     }
-    return file->Commit();
+    return file.Commit();
   }
 
   auto WriteTensor(const std::string& name, AtomicFile& file) -> Status {
@@ -288,12 +268,9 @@ class Exporter {
   }
 
   auto Put(const std::string& name, std::string_view text) -> Status {
-    auto file = AtomicFile::CreateAt(directory_, name);
-    if (!file) {
-      return file.error();
-    }
-    RETURN_IF_ERROR(file->Append(text));
-    return file->Commit();
+    ASSIGN_OR_RETURN(auto file, AtomicFile::CreateAt(directory_, name));
+    RETURN_IF_ERROR(file.Append(text));
+    return file.Commit();
   }
 
   /// Reads what was written as a seed would be read, and compares it with what was to be written.
@@ -353,16 +330,13 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
   if (manifest.tensors.empty()) {
     return Fail(ExitCode::Checkpoint, "{} holds no tensor", request.checkpoint);
   }
-  auto output = NewDirectory::Make(request.output);
-  if (!output) {
-    return output.error();
-  }
+  ASSIGN_OR_RETURN(auto output, NewDirectory::Make(request.output));
   // A damaged file is told before what its damage led to.
   auto digests = std::async(std::launch::async, [&] { return CheckDigests(*checkpoint, manifest); });
-  auto result = Exporter(request, *checkpoint, output->directory()).Run();
+  auto result = Exporter(request, *checkpoint, output.directory()).Run();
   RETURN_IF_ERROR(digests.get());
   if (result) {
-    RETURN_IF_ERROR(output->Commit());
+    RETURN_IF_ERROR(output.Commit());
   }
   return result;
 }

@@ -353,11 +353,8 @@ auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest> {
   if (const std::string actual = DigestOf(text.substr(first_line)); actual != digest) {
     return Fail(ExitCode::Checkpoint, "its digest is {}, its first line says {}: it is damaged", actual, digest);
   }
-  auto body = ParseJson(text, ExitCode::Checkpoint);
-  if (!body) {
-    return body.error();
-  }
-  return ReadBody(JsonReader(*body, ExitCode::Checkpoint));
+  ASSIGN_OR_RETURN(auto body, ParseJson(text, ExitCode::Checkpoint));
+  return ReadBody(JsonReader(body, ExitCode::Checkpoint));
 }
 
 auto DigestInManifest(std::string_view text) -> std::string {

@@ -46,11 +46,8 @@ auto ReadIndex(std::string_view text) -> ErrorOr<WeightMap> {
 
 /// Checks that a name of the directory may be opened; a link is not followed, as nothing else of a run is.
 auto CheckRegular(const Descriptor& directory, const std::string& name) -> Status {
-  const auto status = StatusAt(directory, name);
-  if (!status) {
-    return status.error();
-  }
-  if (status->kind == EntryKind::Other || status->kind == EntryKind::Directory) {
+  ASSIGN_OR_RETURN(const auto status, StatusAt(directory, name));
+  if (status.kind == EntryKind::Other || status.kind == EntryKind::Directory) {
     return Fail(ExitCode::Checkpoint,
                 "{}/{} is a link, a FIFO or another thing that is no regular file; put the files themselves in the "
                 "directory (`cp -rL` copies what links point to, `hf download --local-dir` makes no links)",
@@ -217,10 +214,7 @@ auto HasEntry(const Descriptor& directory, const std::string& name) -> bool {
 
 auto ReadPublishedModel(const Descriptor& directory) -> ErrorOr<Manifest> {
   const auto text = ReadText(directory, ConfigName);
-  auto config = text ? ReadPublishedConfig(*text) : text.error();
-  if (!config) {
-    return config.error();
-  }
+  ASSIGN_OR_RETURN(auto config, text ? ReadPublishedConfig(*text) : text.error());
   const bool is_single = HasEntry(directory, SingleName);
   if (!is_single && !HasEntry(directory, IndexName)) {
     return NoWeights(directory);
@@ -231,24 +225,20 @@ auto ReadPublishedModel(const Descriptor& directory) -> ErrorOr<Manifest> {
   }
   Manifest manifest;
   manifest.version = Manifest::ListsPieces;
-  manifest.run_id = config->architecture;
+  manifest.run_id = config.architecture;
   manifest.plan_hash = DigestText(0, 0);
   manifest.state["step"] = 0;
   PlanKeys keys;
-  keys.model = config->model;
+  keys.model = config.model;
   for (RecipeEntry& entry : WriteKeys(keys)) {
     manifest.recipe[std::move(entry.key)] = std::move(entry.value);
   }
-  manifest.published = PublishedModel{.config = config->read};
+  manifest.published = PublishedModel{.config = config.read};
 
   WeightMap weights;
   if (!is_single) {
     const auto index_text = ReadText(directory, IndexName);
-    auto index = index_text ? ReadIndex(*index_text) : index_text.error();
-    if (!index) {
-      return index.error();
-    }
-    weights = *std::move(index);
+    ASSIGN_OR_RETURN(weights, index_text ? ReadIndex(*index_text) : index_text.error());
     manifest.published->index = DigestOf(*index_text);
     for (const auto& [tensor, file] : weights) {
       manifest.files[file] = {};
@@ -256,12 +246,12 @@ auto ReadPublishedModel(const Descriptor& directory) -> ErrorOr<Manifest> {
   } else {
     manifest.files[SingleName] = {};
   }
-  HeaderReader headers(directory, *config, is_single ? nullptr : &weights, manifest);
+  HeaderReader headers(directory, config, is_single ? nullptr : &weights, manifest);
   for (const auto& [name, file] : manifest.files) {
     RETURN_IF_ERROR(headers.ReadFile(name));
   }
   RETURN_IF_ERROR(headers.CheckIndex());
-  RETURN_IF_ERROR(FindCopies(*config, manifest));
+  RETURN_IF_ERROR(FindCopies(config, manifest));
   return manifest;
 }
 

@@ -35,25 +35,18 @@ auto FindStoredDType(std::string_view name) {
 
 auto ReadTensor(const std::string& name, const JsonReader& entry) -> ErrorOr<SafetensorsTensor> {
   SafetensorsTensor tensor{.name = name};
-  auto dtype = entry.String("dtype");
-  if (!dtype) {
-    return dtype.error();
-  }
-  tensor.dtype = *dtype;
+  ASSIGN_OR_RETURN(tensor.dtype, entry.String("dtype"));
   const auto known = FindStoredDType(tensor.dtype);
   if (known == StoredDTypes.end()) {
     return Fail(ExitCode::Checkpoint, "dtype \"{}\" is not known", tensor.dtype);
   }
 
-  auto shape = entry.Member("shape");
-  if (!shape) {
-    return shape.error();
-  }
-  if (!(*shape)->is_array() || (*shape)->size() > Dims::max_size()) {
+  ASSIGN_OR_RETURN(auto shape, entry.Member("shape"));
+  if (!shape->is_array() || shape->size() > Dims::max_size()) {
     return Fail(ExitCode::Checkpoint, "\"shape\" is no list of at most {} numbers", Dims::max_size());
   }
   int64_t elements = 1;
-  for (const json& item : **shape) {
+  for (const json& item : *shape) {
     auto dim = JsonCount(item, ExitCode::Checkpoint);
     auto product = dim ? CheckedMultiply(elements, *dim) : dim;
     if (!product) {
@@ -69,15 +62,12 @@ auto ReadTensor(const std::string& name, const JsonReader& entry) -> ErrorOr<Saf
   }
   const int64_t bytes = *bits / 8;
 
-  auto offsets = entry.Member("data_offsets");
-  if (!offsets) {
-    return offsets.error();
-  }
-  if (!(*offsets)->is_array() || (*offsets)->size() != 2) {
+  ASSIGN_OR_RETURN(auto offsets, entry.Member("data_offsets"));
+  if (!offsets->is_array() || offsets->size() != 2) {
     return Fail(ExitCode::Checkpoint, "\"data_offsets\" is no pair of numbers");
   }
-  const auto begin = JsonCount((**offsets)[0], ExitCode::Checkpoint);
-  const auto end = JsonCount((**offsets)[1], ExitCode::Checkpoint);
+  const auto begin = JsonCount((*offsets)[0], ExitCode::Checkpoint);
+  const auto end = JsonCount((*offsets)[1], ExitCode::Checkpoint);
   if (!begin || !end) {
     return Fail(ExitCode::Checkpoint, "\"data_offsets\": {}", (begin ? end : begin).error().message);
   }
@@ -91,12 +81,9 @@ auto ReadTensor(const std::string& name, const JsonReader& entry) -> ErrorOr<Saf
 
 auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
   constexpr int64_t LengthBytes = 8;
-  auto file_bytes = FileBytes(file);
-  if (!file_bytes) {
-    return file_bytes.error();
-  }
-  if (*file_bytes < LengthBytes) {
-    return Fail(ExitCode::Checkpoint, "{} bytes are no safetensors file", *file_bytes);
+  ASSIGN_OR_RETURN(auto file_bytes, FileBytes(file));
+  if (file_bytes < LengthBytes) {
+    return Fail(ExitCode::Checkpoint, "{} bytes are no safetensors file", file_bytes);
   }
   uint64_t length = 0;
   RETURN_IF_ERROR(ReadAll(file, &length, LengthBytes, 0));
@@ -104,8 +91,8 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
     return Fail(ExitCode::Checkpoint, "a header of {} bytes; the format allows 1 to {}", length,
                 MaxSafetensorsHeaderBytes);
   }
-  if (static_cast<int64_t>(length) > *file_bytes - LengthBytes) {
-    return Fail(ExitCode::Checkpoint, "a header of {} bytes in a file of {}", length, *file_bytes);
+  if (static_cast<int64_t>(length) > file_bytes - LengthBytes) {
+    return Fail(ExitCode::Checkpoint, "a header of {} bytes in a file of {}", length, file_bytes);
   }
   std::string text(length, '\0');
   RETURN_IF_ERROR(ReadAll(file, text.data(), static_cast<int64_t>(length), LengthBytes));
@@ -149,9 +136,9 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
     }
     covered = tensor.data.end;
   }
-  if (covered != *file_bytes - header.data_begin) {
+  if (covered != file_bytes - header.data_begin) {
     return Fail(ExitCode::Checkpoint, "its tensors take {} bytes, and {} follow the header", covered,
-                *file_bytes - header.data_begin);
+                file_bytes - header.data_begin);
   }
   return header;
 }

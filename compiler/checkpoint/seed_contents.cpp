@@ -15,13 +15,10 @@ auto HoldsSeed(const Descriptor& directory) -> bool {
 
 auto ReadSeedContents(const Descriptor& directory) -> ErrorOr<SeedContents> {
   if (!HasEntry(directory, ManifestName) && HasEntry(directory, ConfigName)) {
-    auto manifest = ReadPublishedModel(directory);
-    if (!manifest) {
-      return manifest.error();
-    }
-    std::string text = ToText(*manifest);
+    ASSIGN_OR_RETURN(auto manifest, ReadPublishedModel(directory));
+    std::string text = ToText(manifest);
     std::string digest = DigestInManifest(text);
-    return SeedContents{*std::move(manifest), std::move(text), std::move(digest)};
+    return SeedContents{std::move(manifest), std::move(text), std::move(digest)};
   }
   auto text = ReadFileAt(directory, ManifestName, MaxManifestBytes);
   if (!text) {
@@ -42,12 +39,9 @@ auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string {
 }
 
 auto SeedContentsFromRecord(std::string text) -> ErrorOr<SeedContents> {
-  auto manifest = ManifestFromText(text);
-  if (!manifest) {
-    return manifest.error();
-  }
-  RETURN_IF_ERROR(CheckCover(*manifest));
-  SeedContents contents{*std::move(manifest), std::move(text), ""};
+  ASSIGN_OR_RETURN(auto manifest, ManifestFromText(text));
+  RETURN_IF_ERROR(CheckCover(manifest));
+  SeedContents contents{std::move(manifest), std::move(text), ""};
   contents.digest = DigestInManifest(contents.text);
   if (contents.manifest.published) {
     // A start's notes of its reading are no part of the seed.

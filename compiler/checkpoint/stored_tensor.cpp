@@ -22,12 +22,9 @@ auto CheckpointFiles::Open(const std::string& name) -> ErrorOr<const Opened*> {
     return Fail(ExitCode::Checkpoint, "{} has {} bytes; the manifest has {}", file->path(), bytes ? *bytes : -1,
                 expected == manifest_.files.end() ? -1 : expected->second.bytes);
   }
-  const auto header = ReadSafetensorsHeader(*file);
-  if (!header) {
-    return header.error();
-  }
-  Opened opened{.file = *std::move(file), .data_begin = header->data_begin, .tensors = {}};
-  for (const SafetensorsTensor& tensor : header->tensors) {
+  ASSIGN_OR_RETURN(const auto header, ReadSafetensorsHeader(*file));
+  Opened opened{.file = *std::move(file), .data_begin = header.data_begin, .tensors = {}};
+  for (const SafetensorsTensor& tensor : header.tensors) {
     opened.tensors[tensor.name] = tensor.data;
   }
   open_.emplace_front(name, std::move(opened));

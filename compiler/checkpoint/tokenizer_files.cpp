@@ -102,11 +102,8 @@ auto LargestId(const json& tokenizer) -> int64_t {
 }
 
 auto CheckIds(const std::string& path, int64_t vocab) -> Status {
-  const auto tokenizer = ReadObject(path);
-  if (!tokenizer) {
-    return tokenizer.error();
-  }
-  const int64_t largest = LargestId(*tokenizer);
+  ASSIGN_OR_RETURN(const auto tokenizer, ReadObject(path));
+  const int64_t largest = LargestId(tokenizer);
   return largest < vocab ? Status(Success{})
                          : RefuseFile(path, "its largest id is {}, and the model takes ids below {}", largest, vocab);
 }
@@ -120,23 +117,17 @@ auto CopyTokenizer(const std::string& from, const Descriptor& to, int64_t vocab)
   }
   bool has_tokens = false;
   for (const TokenizerFile& row : TokenizerFiles) {
-    const auto there = StatusAt(*directory, row.name);
-    if (!there) {
-      return there.error();
-    }
-    if (there->kind == EntryKind::Missing) {
+    ASSIGN_OR_RETURN(const auto there, StatusAt(*directory, row.name));
+    if (there.kind == EntryKind::Missing) {
       continue;
     }
     const std::string path = from + "/" + row.name;
     if (std::string_view(row.name) == "tokenizer.json") {
       RETURN_IF_ERROR(CheckIds(path, vocab));
     }
-    auto file = AtomicFile::CreateAt(to, row.name);
-    if (!file) {
-      return file.error();
-    }
-    RETURN_IF_ERROR(ReadBlocks(path, [&](std::string_view block) { return file->Append(block); }));
-    RETURN_IF_ERROR(file->Commit());
+    ASSIGN_OR_RETURN(auto file, AtomicFile::CreateAt(to, row.name));
+    RETURN_IF_ERROR(ReadBlocks(path, [&](std::string_view block) { return file.Append(block); }));
+    RETURN_IF_ERROR(file.Commit());
     has_tokens = has_tokens || row.has_tokens;
   }
   return has_tokens
@@ -150,12 +141,9 @@ auto SpecialTokens(const std::string& from, int64_t vocab) -> ErrorOr<std::map<s
   if (std::error_code unknown; !std::filesystem::exists(path, unknown)) {
     return tokens;
   }
-  const auto config = ReadObject(path);
-  if (!config) {
-    return config.error();
-  }
+  ASSIGN_OR_RETURN(const auto config, ReadObject(path));
   for (const std::string_view key : published::SpecialTokenKeys) {
-    const json value = config->value(key, json());
+    const json value = config.value(key, json());
     // Some models say by -1 that they have no such token.
     const auto is_id = [&](const json& id) { return id.is_number_integer() && id < vocab; };
     if (!value.is_null() && !(value.is_array() ? std::ranges::all_of(value, is_id) : is_id(value))) {

@@ -79,11 +79,7 @@ auto ExpandName(std::string_view list, std::string_view name) -> ErrorOr<std::ve
       if (name[open] != '[' || close == std::string_view::npos || name[close] != ']') {
         return NotAList(list, "its brackets do not match");
       }
-      ErrorOr<std::vector<std::string>> expanded = ExpandBracket(list, name.substr(open + 1, close - open - 1));
-      if (!expanded) {
-        return expanded.error();
-      }
-      endings = *std::move(expanded);
+      ASSIGN_OR_RETURN(endings, ExpandBracket(list, name.substr(open + 1, close - open - 1)));
       name.remove_prefix(close + 1);
     } else {
       name = {};
@@ -133,14 +129,11 @@ auto ExpandHostList(std::string_view text) -> ErrorOr<std::vector<std::string>> 
     if (end == 0) {
       return NotAList(text, "a name is empty");
     }
-    const ErrorOr<std::vector<std::string>> names = ExpandName(text, rest.substr(0, end));
-    if (!names) {
-      return names.error();
-    }
-    if (names->size() > MaxNames - all.size()) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, ExpandName(text, rest.substr(0, end)));
+    if (names.size() > MaxNames - all.size()) {
       return TooMany(text);
     }
-    all.insert(all.end(), names->begin(), names->end());
+    all.insert(all.end(), names.begin(), names.end());
     if (end == rest.size()) {
       return all;
     }

@@ -111,19 +111,13 @@ auto IsVisible(const EnvironmentVariables& variables, LauncherKind kind) -> bool
 
 auto ReadNumbers(const EnvironmentVariables& variables, const LauncherRow& launcher) -> ErrorOr<FoundLauncher> {
   RETURN_IF_ERROR(RequireAll(variables, launcher, {launcher.process, launcher.num_processes}));
-  const ErrorOr<int64_t> process = variables.Number(launcher.process);
-  if (!process) {
-    return process.error();
-  }
-  const ErrorOr<int64_t> num_processes = variables.Number(launcher.num_processes);
-  if (!num_processes) {
-    return num_processes.error();
-  }
-  if (*process >= *num_processes) {
+  ASSIGN_OR_RETURN(const int64_t process, variables.Number(launcher.process));
+  ASSIGN_OR_RETURN(const int64_t num_processes, variables.Number(launcher.num_processes));
+  if (process >= num_processes) {
     return Fail(ExitCode::Environment, "{} and {}: processes are numbered from 0 to {} - 1; correct one of the two",
                 variables.Shown(launcher.process), variables.Shown(launcher.num_processes), launcher.num_processes);
   }
-  return FoundLauncher{&launcher, *process, *num_processes};
+  return FoundLauncher{&launcher, process, num_processes};
 }
 
 }  // namespace
@@ -153,11 +147,8 @@ auto FindLaunchers(const EnvironmentVariables& variables) -> ErrorOr<std::vector
     if (!IsVisible(variables, launcher.kind)) {
       continue;
     }
-    const ErrorOr<FoundLauncher> found = ReadNumbers(variables, launcher);
-    if (!found) {
-      return found.error();
-    }
-    all.push_back(*found);
+    ASSIGN_OR_RETURN(const FoundLauncher found, ReadNumbers(variables, launcher));
+    all.push_back(found);
   }
   // Scripts for srun and mpirun export WORLD_SIZE too, and their tasks are visible without RANK.
   if (all.empty() && variables.Has("WORLD_SIZE") && variables.Text("WORLD_SIZE") != "1") {

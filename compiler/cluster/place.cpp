@@ -69,22 +69,16 @@ auto ReadLocal(const EnvironmentVariables& variables, const LauncherRow& launche
     return Local{};
   }
   RETURN_IF_ERROR(RequireAll(variables, launcher, {launcher.local_process, launcher.local_num_processes}));
-  const ErrorOr<int64_t> process = variables.Number(launcher.local_process);
-  if (!process) {
-    return process.error();
-  }
+  ASSIGN_OR_RETURN(const int64_t process, variables.Number(launcher.local_process));
   const bool listed = launcher.local_num_processes == nullptr;
-  const ErrorOr<int64_t> num =
-      listed ? ReadTasksPerHost(variables, launcher) : variables.Number(launcher.local_num_processes);
-  if (!num) {
-    return num.error();
-  }
-  if (*process >= *num) {
+  ASSIGN_OR_RETURN(const int64_t num,
+                   listed ? ReadTasksPerHost(variables, launcher) : variables.Number(launcher.local_num_processes));
+  if (process >= num) {
     return Fail(ExitCode::Environment,
                 "{} and {}: the processes of a host are numbered from 0 to {}; correct one of the two",
-                variables.Shown(launcher.local_process), variables.Shown(CountOfHost(launcher)), *num - 1);
+                variables.Shown(launcher.local_process), variables.Shown(CountOfHost(launcher)), num - 1);
   }
-  return Local{*process, *num};
+  return Local{process, num};
 }
 
 /// Returns the variable by which the launcher was asked for an order other than host by host; null if it was not. Every
@@ -119,11 +113,8 @@ auto CheckPlacement(const EnvironmentVariables& variables, const FoundLauncher& 
   }
   const int64_t num_hosts = found.num_processes / local.num_processes;
   if (launcher.num_hosts != nullptr && variables.Has(launcher.num_hosts)) {
-    const ErrorOr<int64_t> said = variables.Number(launcher.num_hosts);
-    if (!said) {
-      return said.error();
-    }
-    if (*said != num_hosts) {
+    ASSIGN_OR_RETURN(const int64_t said, variables.Number(launcher.num_hosts));
+    if (said != num_hosts) {
       return Unequal(launcher, fmt::format("{}, {}", variables.Shown(launcher.num_hosts), counted));
     }
   }
@@ -131,11 +122,7 @@ auto CheckPlacement(const EnvironmentVariables& variables, const FoundLauncher& 
       fmt::format("process {} is number {} of {} on its host", found.process, local.process, local.num_processes);
   int64_t host = found.process / local.num_processes;
   if (launcher.host != nullptr && variables.Has(launcher.host)) {
-    const ErrorOr<int64_t> said = variables.Number(launcher.host);
-    if (!said) {
-      return said.error();
-    }
-    host = *said;
+    ASSIGN_OR_RETURN(host, variables.Number(launcher.host));
     seen += fmt::format(", {}", variables.Shown(launcher.host));
   }
   const char* const asked = num_hosts > 1 && local.num_processes > 1
@@ -190,15 +177,9 @@ auto ReadPort(const EnvironmentVariables& variables, const LauncherRow& launcher
 /// host without tasks.
 auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, LaunchPlace& place) -> Status {
   RETURN_IF_ERROR(RequireAll(variables, launcher, {"SLURM_JOB_ID"}));
-  const ErrorOr<int64_t> job = variables.Number("SLURM_JOB_ID", std::numeric_limits<uint32_t>::max());
-  if (!job) {
-    return job.error();
-  }
-  const ErrorOr<int64_t> step = variables.Number("SLURM_STEP_ID", std::numeric_limits<uint32_t>::max());
-  if (!step) {
-    return step.error();
-  }
-  place.job = fmt::format("{}.{}", *job, *step);
+  ASSIGN_OR_RETURN(const int64_t job, variables.Number("SLURM_JOB_ID", std::numeric_limits<uint32_t>::max()));
+  ASSIGN_OR_RETURN(const int64_t step, variables.Number("SLURM_STEP_ID", std::numeric_limits<uint32_t>::max()));
+  place.job = fmt::format("{}.{}", job, step);
   if (!variables.Has("MASTER_ADDR")) {
     RETURN_IF_ERROR(RequireAll(variables, launcher, {"SLURM_STEP_NODELIST"}));
     const ErrorOr<std::vector<std::string>> hosts = ExpandHostList(variables.Text("SLURM_STEP_NODELIST"));
@@ -212,7 +193,7 @@ auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& l
     constexpr int64_t FirstPort = 20000;
     constexpr int64_t NumPorts = 20000;
     constexpr int64_t PortsPerStep = 1009;
-    place.master_port = static_cast<uint16_t>(FirstPort + (*job + *step * PortsPerStep) % NumPorts);
+    place.master_port = static_cast<uint16_t>(FirstPort + (job + step * PortsPerStep) % NumPorts);
   }
   return Success{};
 }
@@ -246,11 +227,7 @@ auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launch
     }
   }
   if (variables.Has("MASTER_PORT")) {
-    const ErrorOr<uint16_t> port = ReadPort(variables, launcher);
-    if (!port) {
-      return port.error();
-    }
-    place.master_port = *port;
+    ASSIGN_OR_RETURN(place.master_port, ReadPort(variables, launcher));
   }
   return Success{};
 }
@@ -266,11 +243,7 @@ auto ReadLaunch(const EnvironmentVariables& variables, const LauncherRow& launch
     place.job = job;
   }
   if (variables.Has(launcher.restart)) {
-    const ErrorOr<int64_t> restart = variables.Number(launcher.restart);
-    if (!restart) {
-      return restart.error();
-    }
-    place.restart = *restart;
+    ASSIGN_OR_RETURN(place.restart, variables.Number(launcher.restart));
   }
   return Success{};
 }
@@ -279,42 +252,32 @@ auto ReadLaunch(const EnvironmentVariables& variables, const LauncherRow& launch
 
 auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<LaunchPlace>> {
   const EnvironmentVariables variables(look_up);
-  const ErrorOr<std::vector<FoundLauncher>> launchers = FindLaunchers(variables);
-  if (!launchers) {
-    return launchers.error();
-  }
-  if (launchers->empty()) {
+  ASSIGN_OR_RETURN(const std::vector<FoundLauncher> launchers, FindLaunchers(variables));
+  if (launchers.empty()) {
     return std::optional<LaunchPlace>();
   }
-  const FoundLauncher& found = launchers->front();
+  const FoundLauncher& found = launchers.front();
   const bool alone = found.num_processes == 1;
-  const ErrorOr<Local> local = alone ? Local{} : ReadLocal(variables, *found.launcher);
-  if (!local) {
-    return local.error();
-  }
-  for (const FoundLauncher& other : *launchers) {
-    if (other.num_processes > 1 && !Agree(variables, found, *local, other)) {
+  ASSIGN_OR_RETURN(const Local local, alone ? Local{} : ReadLocal(variables, *found.launcher));
+  for (const FoundLauncher& other : launchers) {
+    if (other.num_processes > 1 && !Agree(variables, found, local, other)) {
       return Conflict(variables, found, other);
     }
   }
   if (alone) {
     return std::optional<LaunchPlace>();
   }
-  RETURN_IF_ERROR(CheckPlacement(variables, found, *local));
+  RETURN_IF_ERROR(CheckPlacement(variables, found, local));
   LaunchPlace place{.launcher = found.launcher->name,
                     .launcher_is_parent = found.launcher->is_parent,
                     .process = found.process,
                     .num_processes = found.num_processes,
-                    .local_process = local->process,
-                    .local_num_processes = local->num_processes};
+                    .local_process = local.process,
+                    .local_num_processes = local.num_processes};
   RETURN_IF_ERROR(ReadLaunch(variables, *found.launcher, place));
   RETURN_IF_ERROR(ReadMaster(variables, *found.launcher, place));
   place.token = variables.Text("SHARDC_JOB_TOKEN");
-  const ErrorOr<std::optional<int64_t>> end_time = FindEndTime(look_up);
-  if (!end_time) {
-    return end_time.error();
-  }
-  place.end_time = *end_time;
+  ASSIGN_OR_RETURN(place.end_time, FindEndTime(look_up));
   return std::optional<LaunchPlace>(std::move(place));
 }
 
@@ -342,11 +305,8 @@ auto FindEndTime(const LookUp& look_up) -> ErrorOr<std::optional<int64_t>> {
   if (!variables.Has("SLURM_JOB_END_TIME")) {
     return std::optional<int64_t>();
   }
-  const ErrorOr<int64_t> end_time = variables.Number("SLURM_JOB_END_TIME", std::numeric_limits<int64_t>::max());
-  if (!end_time) {
-    return end_time.error();
-  }
-  return *end_time == 0 ? std::optional<int64_t>() : std::optional<int64_t>(*end_time);
+  ASSIGN_OR_RETURN(const int64_t end_time, variables.Number("SLURM_JOB_END_TIME", std::numeric_limits<int64_t>::max()));
+  return end_time == 0 ? std::optional<int64_t>() : std::optional<int64_t>(end_time);
 }
 
 auto IsAnyAddress(std::string host) -> bool {

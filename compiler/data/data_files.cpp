@@ -141,11 +141,8 @@ auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>> {
     if (lists[i].paths.empty()) {
       continue;
     }
-    const auto splits = CutIntoSamples(data, data.sources[i], opened.num_ids, lists[i].paths.size());
-    if (!splits) {
-      return splits.error();
-    }
-    facts[i] = {.is_known = true, .tokens = opened.num_ids, .splits = *splits};
+    ASSIGN_OR_RETURN(const auto splits, CutIntoSamples(data, data.sources[i], opened.num_ids, lists[i].paths.size()));
+    facts[i] = {.is_known = true, .tokens = opened.num_ids, .splits = splits};
   }
   return facts;
 }

@@ -202,12 +202,9 @@ static auto Open(const FileList& list, const std::string& path, TokenFormat form
 }
 
 auto CheckFile(const FileList& list, const std::string& path, TokenFormat format) -> Status {
-  const auto file = Open(list, path, format);
-  if (!file) {
-    return file.error();
-  }
+  ASSIGN_OR_RETURN(const auto file, Open(list, path, format));
   if (format == TokenFormat::Megatron) {
-    const auto index = MegatronIndex::Open(path, file->file_bytes, list.purpose);
+    const auto index = MegatronIndex::Open(path, file.file_bytes, list.purpose);
     if (const Status follows = index ? index->CheckEntries() : Status(index.error()); !follows) {
       return WithPlace(list, follows.error());
     }
@@ -229,11 +226,8 @@ auto IdentityOf(const std::vector<FileList>& lists, TokenFormat format) -> Error
   for (const FileList& list : lists) {
     for (const std::string& path : list.paths) {
       const auto file = Open(list, path, format);
-      const auto status = file ? StatusOf(file->descriptor) : file.error();
-      if (!status) {
-        return status.error();
-      }
-      text += fmt::format("{} {} {} {} {}{} ", status->bytes, status->inode, status->written_ns, status->changed_ns,
+      ASSIGN_OR_RETURN(const auto status, file ? StatusOf(file->descriptor) : file.error());
+      text += fmt::format("{} {} {} {} {}{} ", status.bytes, status.inode, status.written_ns, status.changed_ns,
                           file->type.is_signed ? "i" : "u", file->type.bytes);
     }
     text += ";";
@@ -268,13 +262,10 @@ auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanO
   for (size_t i = 0; i < lists.size(); ++i) {
     const FileList& list = lists[i];
     for (const std::string& path : list.paths) {
-      auto file = Open(list, path, format);
-      if (!file) {
-        return file.error();
-      }
+      ASSIGN_OR_RETURN(auto file, Open(list, path, format));
       ++result.files;
-      result.bytes += file->file_bytes;
-      opened[i].push_back(*std::move(file));
+      result.bytes += file.file_bytes;
+      opened[i].push_back(std::move(file));
     }
     int64_t num_ids = 0;
     for (const TokenFile& file : opened[i]) {

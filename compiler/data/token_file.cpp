@@ -73,24 +73,18 @@ static auto JudgeBin(TokenFile& file, const TokenFileHeader& header, const std::
 }
 
 static auto JudgeMegatron(TokenFile& file, const FilePurpose& purpose) -> Status {
-  auto index = MegatronIndex::Open(file.path, file.file_bytes, purpose);
-  if (!index) {
-    return index.error();
-  }
-  file.type = index->type();
+  ASSIGN_OR_RETURN(auto index, MegatronIndex::Open(file.path, file.file_bytes, purpose));
+  file.type = index.type();
   return Success{};
 }
 
 auto OpenTokenFile(const std::string& path, TokenFormat format, const FilePurpose& purpose) -> ErrorOr<TokenFile> {
-  auto descriptor = OpenDataFile(path, purpose);
-  if (!descriptor) {
-    return descriptor.error();
-  }
-  const auto file_bytes = FileBytes(*descriptor);
+  ASSIGN_OR_RETURN(auto descriptor, OpenDataFile(path, purpose));
+  const auto file_bytes = FileBytes(descriptor);
   if (!file_bytes) {
     return Fail(ExitCode::RecipeRejected, "{} file: {}", purpose.noun, file_bytes.error().message);
   }
-  TokenFile file{.path = path, .descriptor = *std::move(descriptor), .file_bytes = *file_bytes, .type = {}};
+  TokenFile file{.path = path, .descriptor = std::move(descriptor), .file_bytes = *file_bytes, .type = {}};
   TokenFileHeader header;
   if (file.file_bytes >= TokenFileHeader::Bytes) {
     if (const Status read = ReadAll(file.descriptor, &header, sizeof(header), 0); !read) {

@@ -58,16 +58,10 @@ static auto Eval(EvalOptions options) -> Status {
                 "use --set 'data.eval=[\"FILE\"]' with a file that the run did not train on",
                 options.recipe.path);
   }
-  const auto checkpoint = CheckpointOrNewest(options.checkpoint, *plan);
-  if (!checkpoint) {
-    return checkpoint.error();
-  }
+  ASSIGN_OR_RETURN(const auto checkpoint, CheckpointOrNewest(options.checkpoint, *plan));
   // Nothing of an evaluation stays on disk, its plan included.
-  const auto path = TextInMemory(PrintPlan(*plan));
-  if (!path) {
-    return path.error();
-  }
-  return BecomeEvaluation(*path, plan->device, *checkpoint, options);
+  ASSIGN_OR_RETURN(const auto path, TextInMemory(PrintPlan(*plan)));
+  return BecomeEvaluation(path, plan->device, checkpoint, options);
 }
 
 auto DeclareEval(CommandOptions& options) -> Action {

@@ -27,27 +27,20 @@ struct ExportOptions {
 
 static auto Export(const ExportOptions& options) -> Status {
   const std::string checkpoint = CheckpointAt(options.checkpoint);
-  const auto manifest = ManifestAt(checkpoint);
-  if (!manifest) {
-    return manifest.error();
-  }
+  ASSIGN_OR_RETURN(const auto manifest, ManifestAt(checkpoint));
   RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, {{checkpoint}}));
   const auto max_file = ParseBudget(options.max_file);
   if (!max_file || max_file->machine != nullptr || max_file->bytes <= Bytes{}) {
     return Fail(ExitCode::Usage, "--max-file: `{}` is no amount of memory, such as 5GB", options.max_file);
   }
-  const auto done = ExportModel({.checkpoint = checkpoint,
-                                 .manifest = &*manifest,
-                                 .output = options.output,
-                                 .type = FromText<DType>(options.dtype),
-                                 .max_file = max_file->bytes.value,
-                                 .tokenizer = options.tokenizer});
-  if (!done) {
-    return done.error();
-  }
-  std::printf("%s: %ld tensors of %s in %ld file%s, %s\n", options.output.c_str(), done->num_tensors,
-              checkpoint.c_str(), done->num_files, done->num_files == 1 ? "" : "s",
-              FormatMemory(Bytes{done->bytes}).c_str());
+  ASSIGN_OR_RETURN(const auto done, ExportModel({.checkpoint = checkpoint,
+                                                 .manifest = &manifest,
+                                                 .output = options.output,
+                                                 .type = FromText<DType>(options.dtype),
+                                                 .max_file = max_file->bytes.value,
+                                                 .tokenizer = options.tokenizer}));
+  std::printf("%s: %ld tensors of %s in %ld file%s, %s\n", options.output.c_str(), done.num_tensors, checkpoint.c_str(),
+              done.num_files, done.num_files == 1 ? "" : "s", FormatMemory(Bytes{done.bytes}).c_str());
   return Success{};
 }
 

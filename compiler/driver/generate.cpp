@@ -119,29 +119,19 @@ static auto Generate(const GenerateOptions& options, const Question& question) -
                 "lie beside the ids",
                 options.recipe.path);
   }
-  const auto ids = question.find_ids(*recipe);
-  if (!ids) {
-    return ids.error();
-  }
-  const int64_t samples = CeilDiv(std::ssize(*ids), *recipe->model.seq);
-  const auto plan = CompileFor(*recipe, question.takes_all_samples ? samples : 1, given);
-  if (!plan) {
-    return plan.error();
-  }
-  const auto checkpoint = CheckpointOrNewest(given, *plan);
-  if (!checkpoint) {
-    return checkpoint.error();
-  }
-  RETURN_IF_ERROR(ManifestAt(*checkpoint));
-  const auto plan_path = TextInMemory(PrintPlan(*plan));
-  const auto ids_path =
-      TextInMemory({reinterpret_cast<const char*>(ids->data()), ids->size() * sizeof(Ids::value_type)});
+  ASSIGN_OR_RETURN(const auto ids, question.find_ids(*recipe));
+  const int64_t samples = CeilDiv(std::ssize(ids), *recipe->model.seq);
+  ASSIGN_OR_RETURN(const auto plan, CompileFor(*recipe, question.takes_all_samples ? samples : 1, given));
+  ASSIGN_OR_RETURN(const auto checkpoint, CheckpointOrNewest(given, plan));
+  RETURN_IF_ERROR(ManifestAt(checkpoint));
+  const auto plan_path = TextInMemory(PrintPlan(plan));
+  const auto ids_path = TextInMemory({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(Ids::value_type)});
   if (!plan_path || !ids_path) {
     return plan_path ? ids_path.error() : plan_path.error();
   }
-  Arguments arguments{*plan_path, "--eval", *checkpoint, "--ids", *ids_path};
+  Arguments arguments{*plan_path, "--eval", checkpoint, "--ids", *ids_path};
   arguments.insert(arguments.end(), question.arguments.begin(), question.arguments.end());
-  return BecomeRuntime(arguments, plan->device);
+  return BecomeRuntime(arguments, plan.device);
 }
 
 /// Reads all ids of a file in the format of the recipe's data.
@@ -149,19 +139,16 @@ static auto IdsOfFile(const Recipe& recipe, const std::string& path) -> ErrorOr<
   constexpr int64_t Most = int64_t{1} << 24;
   const FilePurpose purpose{.noun = "token", .key = "--tokens"};
   const VocabRange range{.vocab = *recipe.model.vocab, .vocab_name = "`model.vocab`"};
-  const auto file = OpenTokenFile(path, *recipe.data.format, purpose);
-  if (!file) {
-    return file.error();
+  ASSIGN_OR_RETURN(const auto file, OpenTokenFile(path, *recipe.data.format, purpose));
+  if (file.num_ids == 0 || file.num_ids > Most) {
+    return Fail(ExitCode::Usage, "--tokens {} has {} ids; it takes 1 to {}", path, file.num_ids, Most);
   }
-  if (file->num_ids == 0 || file->num_ids > Most) {
-    return Fail(ExitCode::Usage, "--tokens {} has {} ids; it takes 1 to {}", path, file->num_ids, Most);
-  }
-  std::vector<uint8_t> raw(static_cast<size_t>(file->num_ids * file->type.bytes));
-  RETURN_IF_ERROR(ReadAll(file->descriptor, raw.data(), std::ssize(raw), file->header_bytes));
-  Ids ids(static_cast<size_t>(file->num_ids));
-  const int64_t bad = WidenIds(raw.data(), file->num_ids, file->type, range, ids.data());
+  std::vector<uint8_t> raw(static_cast<size_t>(file.num_ids * file.type.bytes));
+  RETURN_IF_ERROR(ReadAll(file.descriptor, raw.data(), std::ssize(raw), file.header_bytes));
+  Ids ids(static_cast<size_t>(file.num_ids));
+  const int64_t bad = WidenIds(raw.data(), file.num_ids, file.type, range, ids.data());
   if (bad >= 0) {
-    return BadId(*file, purpose.noun, *recipe.data.format, bad, raw.data() + bad * file->type.bytes, range);
+    return BadId(file, purpose.noun, *recipe.data.format, bad, raw.data() + bad * file.type.bytes, range);
   }
   return ids;
 }
@@ -186,11 +173,8 @@ static auto IdsOfPrompt(const SampleOptions& options, int64_t vocab) -> ErrorOr<
     }
   }
   for (const std::string_view word : SplitWords(options.prompt_ids, ", \t\n")) {
-    const auto id = NumberIn<int32_t>("--prompt-ids", word, 0, INT32_MAX);
-    if (!id) {
-      return id.error();
-    }
-    ids.push_back(*id);
+    ASSIGN_OR_RETURN(const auto id, NumberIn<int32_t>("--prompt-ids", word, 0, INT32_MAX));
+    ids.push_back(id);
   }
   for (const int32_t id : ids) {
     if (id >= vocab) {

@@ -189,11 +189,8 @@ static auto WriteNew(const NewOptions& options) -> Status {
     return Fail(ExitCode::Usage, "--preset: \"{}\" is no preset of a model\n{}", name, HelpOnPresets(name));
   }
   RETURN_IF_ERROR(CheckReplacesNone("new", options.path, {}));
-  const auto text = options.from.empty() ? StarterRecipe(name) : RecipeFrom(options);
-  if (!text) {
-    return text.error();
-  }
-  RETURN_IF_ERROR(Put(options.path, *text));
+  ASSIGN_OR_RETURN(const auto text, options.from.empty() ? StarterRecipe(name) : RecipeFrom(options));
+  RETURN_IF_ERROR(Put(options.path, text));
   return WriteResult(
       fmt::format("{0}: a recipe for {1}; set `tokens` in [data], and see what it costs: shardc plan --explain {0}\n",
                   PrintableLine(options.path), options.from.empty() ? name : PrintableLine(options.from)));

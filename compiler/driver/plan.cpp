@@ -82,11 +82,8 @@ static auto MakePipelineOptions(const PlanOptions& options) -> PipelineOptions {
 /// The path and text of the record of the newest attempt that began from initial values; nothing if there is none.
 static auto NewestInitRecord(const Descriptor& run_dir) -> ErrorOr<std::optional<std::pair<std::string, std::string>>> {
   constexpr int64_t MostBytes = int64_t{256} << 20;
-  const auto numbers = ListAttempts(run_dir);
-  if (!numbers) {
-    return numbers.error();
-  }
-  for (auto number = numbers->rbegin(); number != numbers->rend(); ++number) {
+  ASSIGN_OR_RETURN(const auto numbers, ListAttempts(run_dir));
+  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
     const std::string name = fmt::format("{}/{}", AttemptsName, AttemptName(*number));
     const auto attempts = OpenDirectoryAt(run_dir, AttemptsName);
     const auto folder = attempts ? OpenDirectoryAt(*attempts, AttemptName(*number)) : attempts.error();
@@ -94,11 +91,8 @@ static auto NewestInitRecord(const Descriptor& run_dir) -> ErrorOr<std::optional
     if (!status || status->kind == EntryKind::Missing) {
       continue;
     }
-    auto text = ReadFileAt(*folder, std::string(InitRecordName), MostBytes);
-    if (!text) {
-      return text.error();
-    }
-    return std::optional(std::pair{fmt::format("{}/{}/{}", run_dir.path(), name, InitRecordName), *std::move(text)});
+    ASSIGN_OR_RETURN(auto text, ReadFileAt(*folder, std::string(InitRecordName), MostBytes));
+    return std::optional(std::pair{fmt::format("{}/{}/{}", run_dir.path(), name, InitRecordName), std::move(text)});
   }
   return std::optional<std::pair<std::string, std::string>>();
 }
@@ -160,21 +154,15 @@ static auto ReportOf(const Plan& plan, const Facts& facts, const std::optional<F
 static auto ResultText(const Plan& plan, const Facts& facts, const PlanOptions& options,
                        const std::optional<FitUse>& fit) -> ErrorOr<std::string> {
   if (options.print_init) {
-    const auto realised = FindRealisedInit(plan, options.run_dir);
-    if (!realised) {
-      return realised.error();
-    }
-    return options.format == "json" ? RenderInitJson(plan, *realised) : Printable(RenderInitText(plan, *realised));
+    ASSIGN_OR_RETURN(const auto realised, FindRealisedInit(plan, options.run_dir));
+    return options.format == "json" ? RenderInitJson(plan, realised) : Printable(RenderInitText(plan, realised));
   }
   if (options.emit == "model") {
     return PrintModel(plan);
   }
   if (AsksForReport(options)) {
-    const auto report = ReportOf(plan, facts, fit);
-    if (!report) {
-      return report.error();
-    }
-    return ReportText(*report, options);
+    ASSIGN_OR_RETURN(const auto report, ReportOf(plan, facts, fit));
+    return ReportText(report, options);
   }
   if (options.emit == "json" || (options.emit.empty() && options.format == "json")) {
     return PlanJson(plan);
@@ -201,17 +189,11 @@ static auto ShowPlan(const Plan& plan, const Facts& facts, const PlanOptions& op
     -> Status {
   SetCheckContext("printing the plan");
   RETURN_IF_ERROR(CheckOutput(options, InputsOf(plan.data, plan.heads, plan.seed.path)));
-  const auto text = ResultText(plan, facts, options, fit);
-  if (!text) {
-    return text.error();
-  }
-  RETURN_IF_ERROR(WriteOut(*text, options.output));
+  ASSIGN_OR_RETURN(const auto text, ResultText(plan, facts, options, fit));
+  RETURN_IF_ERROR(WriteOut(text, options.output));
   if (!options.output.empty() && options.emit.empty() && !AsksForReport(options) && (options.explain || fit)) {
-    const auto report = ReportOf(plan, facts, fit);
-    if (!report) {
-      return report.error();
-    }
-    RETURN_IF_ERROR(WriteResult(ReportText(*report, options)));
+    ASSIGN_OR_RETURN(const auto report, ReportOf(plan, facts, fit));
+    RETURN_IF_ERROR(WriteResult(ReportText(report, options)));
   }
   // What does not fit has been said; the code tells scripts.
   return fit && !fit->fits() ? Status(Error{ExitCode::DoesNotFit, ""}) : Success{};
@@ -255,20 +237,17 @@ static auto ShowPlanFile(std::string_view text, const PlanOptions& options) -> S
                                                             {"--print-after", !options.print_after.empty()},
                                                             {"--disable", !options.disabled.empty()}}));
   RecipeSource source(options.recipe);
-  const auto plan = source.ReadPlan(text);
-  if (!plan) {
-    return plan.error();
-  }
-  const Facts facts = LookAtData(*plan);
+  ASSIGN_OR_RETURN(const auto plan, source.ReadPlan(text));
+  const Facts facts = LookAtData(plan);
   if (!facts) {
     return facts.error();
   }
-  fmt::print(stderr, "{}", Printable(NotesText(*plan, facts)));
+  fmt::print(stderr, "{}", Printable(NotesText(plan, facts)));
   std::optional<FitUse> fit;
   if (!options.fit.empty()) {
-    fit = FitOfPlanFile(*plan, *ParseBudget(options.fit));
+    fit = FitOfPlanFile(plan, *ParseBudget(options.fit));
   }
-  return ShowPlan(*plan, facts, options, fit);
+  return ShowPlan(plan, facts, options, fit);
 }
 
 /// Do --fit and --format html ask for the report, and nothing for something else? Errors: Usage.

@@ -70,11 +70,8 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
 }
 
 auto RecipeSource::LoadAndCompile(const PipelineOptions& options) -> ErrorOr<Plan> {
-  const auto recipe = Load();
-  if (!recipe) {
-    return recipe.error();
-  }
-  auto plan = Compile(*recipe, options, diagnostics_);
+  ASSIGN_OR_RETURN(const auto recipe, Load());
+  auto plan = Compile(recipe, options, diagnostics_);
   if (plan && diagnostics_.has_errors()) {
     return Error{ExitCode::RecipeRejected, ""};
   }

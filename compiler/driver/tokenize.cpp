@@ -68,24 +68,18 @@ static auto Tokenize(const TokenizeOptions& options) -> Status {
     return Fail(ExitCode::Usage, "tokenize makes tokens of bytes only: add --bytes");
   }
   RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, options.files));
-  auto output = AtomicFile::Create(options.output);
-  if (!output) {
-    return output.error();
-  }
-  RETURN_IF_ERROR(output->Append(TokenFileHeaderBytes(0)));
+  ASSIGN_OR_RETURN(auto output, AtomicFile::Create(options.output));
+  RETURN_IF_ERROR(output.Append(TokenFileHeaderBytes(0)));
   int64_t num_tokens = 0;
   for (const std::string& file : options.files) {
-    const auto count = AppendFile(file, MaxTokens - num_tokens, *output);
-    if (!count) {
-      return count.error();
-    }
-    num_tokens += *count;
+    ASSIGN_OR_RETURN(const auto count, AppendFile(file, MaxTokens - num_tokens, output));
+    num_tokens += count;
   }
   if (num_tokens == 0) {
     return Fail(ExitCode::Usage, "the files hold no bytes");
   }
-  RETURN_IF_ERROR(output->Overwrite(0, TokenFileHeaderBytes(num_tokens)));
-  RETURN_IF_ERROR(output->Commit());
+  RETURN_IF_ERROR(output.Overwrite(0, TokenFileHeaderBytes(num_tokens)));
+  RETURN_IF_ERROR(output.Commit());
   return WriteResult(fmt::format("{}: {} tokens\n", PrintableLine(options.output), num_tokens));
 }
 

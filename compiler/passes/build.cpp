@@ -370,11 +370,8 @@ auto Build(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const Recipe& recipe = *context.recipe;
   WriteHeader(plan, recipe);
   const ModelFamily& family = ModelFamilyOf(*recipe.model.family);
-  const auto parameters = DeclareParameters(plan, family, ResolveModel(recipe), context);
-  if (!parameters) {
-    return parameters.error();
-  }
-  PlanBuilder builder(&plan, &recipe, &family, &*parameters);
+  ASSIGN_OR_RETURN(const auto parameters, DeclareParameters(plan, family, ResolveModel(recipe), context));
+  PlanBuilder builder(&plan, &recipe, &family, &parameters);
   builder.Scalars();
   builder.Constants();
   builder.Data();

@@ -78,12 +78,9 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   if (diags.has_errors()) {
     return Rejected();
   }
-  const auto units = ChooseUnits(plan, context);
-  if (!units) {
-    return units.error();
-  }
+  ASSIGN_OR_RETURN(const auto units, ChooseUnits(plan, context));
   std::unordered_map<ParameterId, DType> computes;
-  for (const UnitChoice& unit : *units) {
+  for (const UnitChoice& unit : units) {
     for (const ParameterId id : unit.parameters) {
       computes[id] = unit.compute;
       plan.parameters[id].dtype = unit.master;

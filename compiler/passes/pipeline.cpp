@@ -75,11 +75,7 @@ auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& 
     const bool disabled =
         std::find(options.disabled.begin(), options.disabled.end(), row.kind) != options.disabled.end();
     if (!disabled && std::ranges::find(passes, row.kind) != passes.end()) {
-      ErrorOr<Plan> next = PassFunctions[static_cast<size_t>(row.kind)](std::move(plan), context);
-      if (!next) {
-        return next.error();
-      }
-      plan = *std::move(next);
+      ASSIGN_OR_RETURN(plan, PassFunctions[static_cast<size_t>(row.kind)](std::move(plan), context));
       plan.passes.push_back(row.kind);
       if (const auto broken = FindBrokenLimit(plan)) {
         // What makes ops is known; a size has its reasons in several keys.

@@ -381,11 +381,8 @@ auto Sharder::Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void {
 }  // namespace
 
 auto Shard(Plan plan, PassContext& context) -> ErrorOr<Plan> {
-  const auto units = ChooseUnits(plan, context);
-  if (!units) {
-    return units.error();
-  }
-  Sharder sharder(&plan, context, *units);
+  ASSIGN_OR_RETURN(const auto units, ChooseUnits(plan, context));
+  Sharder sharder(&plan, context, units);
   sharder.MakeState();
   sharder.GatherParameters(plan.section(SectionKind::Step));
   sharder.GatherParameters(plan.section(SectionKind::Eval));

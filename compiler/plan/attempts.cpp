@@ -17,22 +17,13 @@ auto AttemptNumber(std::string_view name) -> std::optional<int64_t> {
 
 auto ListAttempts(const Descriptor& run_dir) -> ErrorOr<std::vector<int64_t>> {
   std::vector<int64_t> numbers;
-  const auto status = StatusAt(run_dir, AttemptsName);
-  if (!status) {
-    return status.error();
-  }
-  if (status->kind == EntryKind::Missing) {
+  ASSIGN_OR_RETURN(const auto status, StatusAt(run_dir, AttemptsName));
+  if (status.kind == EntryKind::Missing) {
     return numbers;
   }
-  const auto folder = OpenDirectoryAt(run_dir, AttemptsName);
-  if (!folder) {
-    return folder.error();
-  }
-  const auto names = ListDirectory(*folder);
-  if (!names) {
-    return names.error();
-  }
-  for (const std::string& name : *names) {
+  ASSIGN_OR_RETURN(const auto folder, OpenDirectoryAt(run_dir, AttemptsName));
+  ASSIGN_OR_RETURN(const auto names, ListDirectory(folder));
+  for (const std::string& name : names) {
     if (const auto number = AttemptNumber(name)) {
       numbers.push_back(*number);
     }

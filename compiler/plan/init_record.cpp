@@ -47,15 +47,12 @@ auto Take(ErrorOr<T> read, T& target, Status& status) -> void {
 }
 
 auto ReadShape(const JsonReader& parameter) -> ErrorOr<Dims> {
-  const auto list = parameter.List("shape");
-  if (!list) {
-    return list.error();
-  }
-  if ((*list)->size() > Dims::max_size()) {
+  ASSIGN_OR_RETURN(const auto list, parameter.List("shape"));
+  if (list->size() > Dims::max_size()) {
     return Fail(ExitCode::Usage, "\"shape\" has more than {} numbers", Dims::max_size());
   }
   Dims shape;
-  for (const nlohmann::json& item : **list) {
+  for (const nlohmann::json& item : *list) {
     const auto size = JsonCount(item, ExitCode::Usage);
     if (!size) {
       return Fail(ExitCode::Usage, "\"shape\": {}", size.error().message);
@@ -89,12 +86,9 @@ auto ParseInitRecord(std::string_view text) -> ErrorOr<InitRecord> {
     return Fail(ExitCode::Usage, "it is no JSON object");
   }
   const JsonReader reader(*json, ExitCode::Usage);
-  const auto version = reader.String("format_version");
-  if (!version) {
-    return version.error();
-  }
-  if (!version->starts_with(fmt::format("{}.", MajorVersion))) {
-    return Fail(ExitCode::Usage, "it has format version {}, this program reads version {}", *version, MajorVersion);
+  ASSIGN_OR_RETURN(const auto version, reader.String("format_version"));
+  if (!version.starts_with(fmt::format("{}.", MajorVersion))) {
+    return Fail(ExitCode::Usage, "it has format version {}, this program reads version {}", version, MajorVersion);
   }
   InitRecord record;
   Status status = Success{};
@@ -112,11 +106,8 @@ auto ParseInitRecord(std::string_view text) -> ErrorOr<InitRecord> {
     return status.error();
   }
   for (const nlohmann::json& entry : *parameters) {
-    auto parameter = ReadParameter(entry);
-    if (!parameter) {
-      return parameter.error();
-    }
-    record.parameters.push_back(*std::move(parameter));
+    ASSIGN_OR_RETURN(auto parameter, ReadParameter(entry));
+    record.parameters.push_back(std::move(parameter));
   }
   return record;
 }

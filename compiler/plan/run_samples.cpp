@@ -9,15 +9,12 @@ namespace shardc {
 constexpr int64_t MostStepsCounted = int64_t{1} << 20;
 
 static auto Estimate(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<RunSamples> {
-  auto shares = SampleShares::Create(data, samples_per_step, steps);
-  if (!shares) {
-    return shares.error();
-  }
+  ASSIGN_OR_RETURN(auto shares, SampleShares::Create(data, samples_per_step, steps));
   std::vector<int64_t> units;
-  std::vector<double> sums(shares->num_sources(), 0);
-  const int64_t looked_at = shares->last_change() == 0 ? 1 : MostStepsCounted;
+  std::vector<double> sums(shares.num_sources(), 0);
+  const int64_t looked_at = shares.last_change() == 0 ? 1 : MostStepsCounted;
   for (int64_t i = 0; i < looked_at; ++i) {
-    RETURN_IF_ERROR(shares->At(Spread(i, looked_at, steps - 1), units));
+    RETURN_IF_ERROR(shares.At(Spread(i, looked_at, steps - 1), units));
     for (size_t s = 0; s < sums.size(); ++s) {
       sums[s] += static_cast<double>(units[s]);
     }
@@ -34,14 +31,11 @@ auto CountRunSamples(const DataSource& data, int64_t samples_per_step, int64_t s
   if (steps > MostStepsCounted) {
     return Estimate(data, samples_per_step, steps);
   }
-  auto quotas = SampleQuotas::Create(data, samples_per_step, steps);
-  if (!quotas) {
-    return quotas.error();
+  ASSIGN_OR_RETURN(auto quotas, SampleQuotas::Create(data, samples_per_step, steps));
+  while (quotas.step() < steps) {
+    RETURN_IF_ERROR(quotas.Next());
   }
-  while (quotas->step() < steps) {
-    RETURN_IF_ERROR(quotas->Next());
-  }
-  return RunSamples{.samples = quotas->taken(), .is_exact = true};
+  return RunSamples{.samples = quotas.taken(), .is_exact = true};
 }
 
 }  // namespace shardc

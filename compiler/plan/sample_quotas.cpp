@@ -14,11 +14,8 @@ SampleQuotas::SampleQuotas(SampleShares shares)
     : shares_(std::move(shares)), recent_(NumRecentSteps), recent_steps_(NumRecentSteps, -1) {}
 
 auto SampleQuotas::Create(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<SampleQuotas> {
-  auto shares = SampleShares::Create(data, samples_per_step, steps);
-  if (!shares) {
-    return shares.error();
-  }
-  SampleQuotas quotas(*std::move(shares));
+  ASSIGN_OR_RETURN(auto shares, SampleShares::Create(data, samples_per_step, steps));
+  SampleQuotas quotas(std::move(shares));
   RETURN_IF_ERROR(quotas.Rewind());
   return quotas;
 }
@@ -58,14 +55,11 @@ auto SampleQuotas::Take(size_t source) -> void {
 }
 
 auto SampleQuotas::FillStep() -> Status {
-  const auto shares = SharesAt(step_);
-  if (!shares) {
-    return shares.error();
-  }
+  ASSIGN_OR_RETURN(const auto shares, SharesAt(step_));
   int64_t open = shares_.samples_per_step();
   waiting_.clear();
   for (size_t s = 0; s < shortfall_.size(); ++s) {
-    shortfall_[s] += (**shares)[s];
+    shortfall_[s] += (*shares)[s];
     counts_[s] = std::max<int64_t>(shortfall_[s], 0) >> SampleUnitBits;
     shortfall_[s] -= counts_[s] << SampleUnitBits;
     open -= counts_[s];
@@ -96,12 +90,9 @@ auto SampleQuotas::TakeDueSoonest(int64_t open) -> Status {
   // as its next sample may be taken from there on only.
   int64_t step = step_ + 1;
   for (; open > 0 && step < shares_.last_change(); ++step) {
-    const auto shares = SharesAt(step);
-    if (!shares) {
-      return shares.error();
-    }
+    ASSIGN_OR_RETURN(const auto shares, SharesAt(step));
     const auto take_if_due = [&](size_t s) {
-      to_go_[s] -= (**shares)[s];
+      to_go_[s] -= (*shares)[s];
       const bool due = to_go_[s] <= 0 && open > 0;
       if (due) {
         Take(s);
@@ -115,12 +106,9 @@ auto SampleQuotas::TakeDueSoonest(int64_t open) -> Status {
     return Success{};
   }
   // From there on in one.
-  const auto shares = SharesAt(step);
-  if (!shares) {
-    return shares.error();
-  }
+  ASSIGN_OR_RETURN(const auto shares, SharesAt(step));
   const auto steps_to_go = [&](size_t s) {
-    const int64_t share = (**shares)[s];
+    const int64_t share = (*shares)[s];
     return share == 0 ? std::numeric_limits<int64_t>::max() : (to_go_[s] + share - 1) / share;
   };
   std::sort(waiting_.begin(), waiting_.end(), [&](size_t a, size_t b) {

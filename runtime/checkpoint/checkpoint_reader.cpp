@@ -65,25 +65,15 @@ auto CheckpointReader::Load() -> Status {
   }
   directory_ = std::move(*directory);
   if (options_.purpose == ReadPurpose::Seed) {
-    auto contents = ReadSeedContents(directory_);
-    if (!contents) {
-      return contents.error();
-    }
-    manifest_ = std::move(contents->manifest);
-    manifest_text_ = std::move(contents->text);
-    digest_ = std::move(contents->digest);
+    ASSIGN_OR_RETURN(auto contents, ReadSeedContents(directory_));
+    manifest_ = std::move(contents.manifest);
+    manifest_text_ = std::move(contents.text);
+    digest_ = std::move(contents.digest);
     return Success{};
   }
-  auto text = ReadManifestText(directory_);
-  if (!text) {
-    return text.error();
-  }
-  auto manifest = ManifestOf(directory_, *text);
-  if (!manifest) {
-    return manifest.error();
-  }
-  manifest_ = std::move(*manifest);
-  manifest_text_ = *std::move(text);
+  ASSIGN_OR_RETURN(auto text, ReadManifestText(directory_));
+  ASSIGN_OR_RETURN(manifest_, ManifestOf(directory_, text));
+  manifest_text_ = std::move(text);
   return CheckCover(manifest_);
 }
 
@@ -113,11 +103,9 @@ auto CheckpointReader::CheckCopies(int64_t part, int64_t num_parts) -> Status {
       const int64_t count = std::min(ChunkBytes / bytes, end - at);
       for (size_t i = 0; i < chunks.size(); ++i) {
         const std::string& stored = i == 0 ? name : other;
-        const auto source = SourceOf(stored, manifest_.tensors.at(stored).pieces.front(), tensor.dtype);
-        if (!source) {
-          return source.error();
-        }
-        RETURN_IF_ERROR(ReadAll(source->file->file, chunks[i].data(), count * bytes, source->offset + at * bytes));
+        ASSIGN_OR_RETURN(const auto source,
+                         SourceOf(stored, manifest_.tensors.at(stored).pieces.front(), tensor.dtype));
+        RETURN_IF_ERROR(ReadAll(source.file->file, chunks[i].data(), count * bytes, source.offset + at * bytes));
       }
       const auto [first, second] =
           std::mismatch(chunks[0].begin(), chunks[0].begin() + count * bytes, chunks[1].begin());
@@ -184,12 +172,9 @@ auto CheckpointReader::FileNamed(const std::string& name) -> ErrorOr<ShardFile*>
     return Fail(ExitCode::Checkpoint, "{}", file.error().message);
   }
   auto shard = std::make_unique<ShardFile>();
-  auto header = ReadSafetensorsHeader(*file);
-  if (!header) {
-    return header.error();
-  }
+  ASSIGN_OR_RETURN(auto header, ReadSafetensorsHeader(*file));
   shard->file = std::move(*file);
-  shard->header = std::move(*header);
+  shard->header = std::move(header);
   for (const SafetensorsTensor& tensor : shard->header.tensors) {
     shard->tensors[tensor.name] = &tensor;
   }
@@ -237,25 +222,19 @@ auto CheckpointReader::ReadElements(std::string_view name, StateRole role, const
 }
 
 auto CheckpointReader::SourceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Source> {
-  auto shard = FileNamed(piece.file);
-  if (!shard) {
-    return shard.error();
-  }
-  const auto entry = (*shard)->tensors.find(stored);
-  if (entry == (*shard)->tensors.end() || entry->second->dtype != SafetensorsTypeOf(dtype) ||
+  ASSIGN_OR_RETURN(auto shard, FileNamed(piece.file));
+  const auto entry = shard->tensors.find(stored);
+  if (entry == shard->tensors.end() || entry->second->dtype != SafetensorsTypeOf(dtype) ||
       NumElements(entry->second->shape) != piece.elements.size()) {
-    return Fail(ExitCode::Checkpoint, "{}: no {} tensor {} of {} elements, as the manifest says", (*shard)->file.path(),
+    return Fail(ExitCode::Checkpoint, "{}: no {} tensor {} of {} elements, as the manifest says", shard->file.path(),
                 SafetensorsTypeOf(dtype), stored, piece.elements.size());
   }
-  return Source{*shard, (*shard)->header.data_begin + entry->second->data.begin};
+  return Source{shard, shard->header.data_begin + entry->second->data.begin};
 }
 
 auto CheckpointReader::ReadInterval(const std::string& stored, const Piece& piece, DType saved, int64_t begin,
                                     int64_t count, DType dtype, void* out) -> Status {
-  const auto source = SourceOf(stored, piece, saved);
-  if (!source) {
-    return source.error();
-  }
+  ASSIGN_OR_RETURN(const auto source, SourceOf(stored, piece, saved));
   // So much that its digest finds it in the cache.
   constexpr int64_t ChunkBytes = int64_t{256} << 10;
   const auto read = [&](int64_t first, int64_t size, void* to) -> Status {
@@ -263,7 +242,7 @@ auto CheckpointReader::ReadInterval(const std::string& stored, const Piece& piec
     for (int64_t at = 0; at < bytes; at += ChunkBytes) {
       const int64_t chunk = std::min(ChunkBytes, bytes - at);
       std::byte* const into = static_cast<std::byte*>(to) + at;
-      RETURN_IF_ERROR(ReadAll(source->file->file, into, chunk, source->offset + first * SizeOf(saved) + at));
+      RETURN_IF_ERROR(ReadAll(source.file->file, into, chunk, source.offset + first * SizeOf(saved) + at));
       if (manifest_.published) {
         read_[stored].Update(into, chunk);
         bytes_read_ += chunk;
@@ -311,11 +290,7 @@ auto CheckpointReader::Record() -> ErrorOr<std::string> {
   const auto [low, high] = mine.Halves();
   std::vector<Read> all{{bytes_read_, low, high}};
   if (options_.control != nullptr) {
-    auto gathered = options_.control->GatherValues(AxisSet::All(), all.front());
-    if (!gathered) {
-      return gathered.error();
-    }
-    all = *std::move(gathered);
+    ASSIGN_OR_RETURN(all, options_.control->GatherValues(AxisSet::All(), all.front()));
   }
   Manifest record = manifest_;
   Digest digest;
@@ -339,18 +314,11 @@ auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*
   }
   std::vector<MappedTensor::MappedPiece> pieces;
   for (const Piece& piece : PiecesOf(manifest_, tensor->second, StateRole::Parameter)) {
-    const auto source = SourceOf(StoredName(name, piece.role), piece, tensor->second.dtype);
-    if (!source) {
-      return source.error();
+    ASSIGN_OR_RETURN(const auto source, SourceOf(StoredName(name, piece.role), piece, tensor->second.dtype));
+    if (source.file->mapped == nullptr) {
+      ASSIGN_OR_RETURN(source.file->mapped, MappedFile::Map(source.file->file, manifest_.files.at(piece.file).bytes));
     }
-    if (source->file->mapped == nullptr) {
-      auto mapped = MappedFile::Map(source->file->file, manifest_.files.at(piece.file).bytes);
-      if (!mapped) {
-        return mapped.error();
-      }
-      source->file->mapped = *std::move(mapped);
-    }
-    pieces.push_back({tensor->second.IntervalOf(piece), source->file->mapped->data() + source->offset});
+    pieces.push_back({tensor->second.IntervalOf(piece), source.file->mapped->data() + source.offset});
   }
   auto mapped =
       std::make_unique<MappedTensor>(NumElements(tensor->second.shape), tensor->second.dtype, std::move(pieces));

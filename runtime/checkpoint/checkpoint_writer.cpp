@@ -65,21 +65,9 @@ auto CheckpointWriter::CauseInOwner(const std::string& told) const -> std::strin
 auto CheckpointWriter::CreateFile() -> Status {
   const Plan& plan = *options_.plan;
   const int64_t rank = options_.control->rank();
-  auto parent = OpenDirectory(*options_.fs, options_.checkpoint_dir);
-  if (!parent) {
-    return parent.error();
-  }
-  save_->parent = std::move(*parent);
-  auto directory = OpenDirectoryAt(save_->parent, save_->temporary_name);
-  if (!directory) {
-    return directory.error();
-  }
-  save_->directory = std::move(*directory);
-  auto file = CreateFileAt(save_->directory, RankFileName(rank));
-  if (!file) {
-    return file.error();
-  }
-  save_->file = std::move(*file);
+  ASSIGN_OR_RETURN(save_->parent, OpenDirectory(*options_.fs, options_.checkpoint_dir));
+  ASSIGN_OR_RETURN(save_->directory, OpenDirectoryAt(save_->parent, save_->temporary_name));
+  ASSIGN_OR_RETURN(save_->file, CreateFileAt(save_->directory, RankFileName(rank)));
 
   save_->pieces = StoredPieces(plan, rank);
   std::vector<SafetensorsTensor> tensors;
@@ -101,11 +89,8 @@ auto CheckpointWriter::CreateFile() -> Status {
                         : fmt::format(" of columns [{}, {})", piece.elements.columns.begin, piece.elements.columns.end),
                     ToText(parameter.shape));
   }
-  auto header = SafetensorsHeaderText(tensors, metadata);
-  if (!header) {
-    return header.error();
-  }
-  return Write(header->data(), static_cast<int64_t>(header->size()));
+  ASSIGN_OR_RETURN(auto header, SafetensorsHeaderText(tensors, metadata));
+  return Write(header.data(), static_cast<int64_t>(header.size()));
 }
 
 auto CheckpointWriter::Write(const void* data, int64_t bytes) -> Status {
@@ -174,12 +159,9 @@ auto CheckpointWriter::Commit() -> Status {
   }
   Status committed = closed;
   if (closed) {
-    const auto written = control.GatherValues(AxisSet::All(), *own);
-    if (!written) {
-      return written.error();
-    }
+    ASSIGN_OR_RETURN(const auto written, control.GatherValues(AxisSet::All(), *own));
     // (d) to (g)
-    committed = FollowRankZero(control, control.rank() == 0 ? Publish(*written) : Status(Success{}));
+    committed = FollowRankZero(control, control.rank() == 0 ? Publish(written) : Status(Success{}));
   }
   if (!committed) {
     if (control.rank() == 0 && save_->parent.is_open()) {

@@ -25,23 +25,17 @@ static auto OpenIfThere(Fs& fs, const std::string& dir) -> ErrorOr<std::optional
 }
 
 auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> ErrorOr<std::optional<CheckpointInfo>> {
-  auto opened = OpenIfThere(fs, dir);
+  ASSIGN_OR_RETURN(auto opened, OpenIfThere(fs, dir));
   if (!opened) {
-    return opened.error();
-  }
-  if (!*opened) {
     return std::optional<CheckpointInfo>();
   }
-  const Descriptor parent = std::move(**opened);
-  auto names = ListDirectory(parent);
-  if (!names) {
-    return names.error();
-  }
+  const Descriptor parent = std::move(*opened);
+  ASSIGN_OR_RETURN(auto names, ListDirectory(parent));
 
   std::optional<CheckpointInfo> newest;
   std::optional<CheckpointInfo> before;
   std::vector<std::string> skipped;
-  for (const std::string& name : *names) {
+  for (const std::string& name : names) {
     if (!IsCheckpointName(name)) {
       continue;
     }

@@ -57,40 +57,31 @@ auto Lease::Acquire(const std::string& directory, const std::string& run_id, Lea
   LeaseWatch claims;
   bool is_noted = false;
   for (;;) {
-    const auto opened = OpenDirectory(*chosen.fs, directory);
-    if (!opened) {
-      return opened.error();
-    }
-    auto file = lease->Create(*opened, chosen.file_name);
-    if (!file) {
-      return file.error();
-    }
-    if (file->is_open()) {
-      lease->file_ = *std::move(file);
-      lease->ClearRemains(*opened);
+    ASSIGN_OR_RETURN(const auto opened, OpenDirectory(*chosen.fs, directory));
+    ASSIGN_OR_RETURN(auto file, lease->Create(opened, chosen.file_name));
+    if (file.is_open()) {
+      lease->file_ = std::move(file);
+      lease->ClearRemains(opened);
       if (chosen.beats_at_once) {
         RETURN_IF_ERROR(lease->StartBeating());
       }
       return lease;
     }
-    const auto seen = LookAtLease(*opened, chosen.file_name);
-    if (!seen) {
-      return seen.error();
-    }
-    if (!seen->is_there) {
+    ASSIGN_OR_RETURN(const auto seen, LookAtLease(opened, chosen.file_name));
+    if (!seen.is_there) {
       continue;
     }
-    switch (watch.Judge(*seen, chosen.stale_after)) {
+    switch (watch.Judge(seen, chosen.stale_after)) {
       case LeaseVerdict::Held:
         return Fail(ExitCode::Environment, "{} {} is in use by {}; wait until that has ended{}{}", chosen.what,
-                    directory, seen->OwnerText(), chosen.remedy.empty() ? "" : ", or ", chosen.remedy);
-      case LeaseVerdict::Stale: RETURN_IF_ERROR(lease->TakeAway(*opened, *seen, claims)); break;
+                    directory, seen.OwnerText(), chosen.remedy.empty() ? "" : ", or ", chosen.remedy);
+      case LeaseVerdict::Stale: RETURN_IF_ERROR(lease->TakeAway(opened, seen, claims)); break;
       case LeaseVerdict::Undecided:
         // What is being made or is ending needs no word.
         if (!is_noted && watch.watched() >= chosen.poll * 5.0 && chosen.note) {
           is_noted = true;
           chosen.note(fmt::format("{} {} may be in use by {}; it is taken over if its {} stands still for {:g} s",
-                                  chosen.what, directory, seen->OwnerText(), chosen.file_name,
+                                  chosen.what, directory, seen.OwnerText(), chosen.file_name,
                                   chosen.stale_after.value));
         }
         RETURN_IF_ERROR(lease->Pause());
@@ -135,28 +126,19 @@ auto Lease::TakeAway(const Descriptor& directory, const LeaseSighting& stale, Le
   Fs& fs = *options_.fs;
   const std::string& name = options_.file_name;
   const std::string claim_name = ClaimName(stale);
-  const auto claim = Create(directory, claim_name);
-  if (!claim) {
-    return claim.error();
-  }
-  if (!claim->is_open()) {
+  ASSIGN_OR_RETURN(const auto claim, Create(directory, claim_name));
+  if (!claim.is_open()) {
     // Another is at it, or was when it was killed.
-    const auto other = LookAtLease(directory, claim_name);
-    if (!other) {
-      return other.error();
-    }
-    if (other->is_there && claims.Judge(*other, options_.stale_after) == LeaseVerdict::Stale) {
+    ASSIGN_OR_RETURN(const auto other, LookAtLease(directory, claim_name));
+    if (other.is_there && claims.Judge(other, options_.stale_after) == LeaseVerdict::Stale) {
       static_cast<void>(fs.Unlink(directory.get(), claim_name.c_str(), false));
       return Success{};
     }
     return Pause();
   }
   const auto take = [&]() -> Status {
-    const auto now = LookAtLease(directory, name);
-    if (!now) {
-      return now.error();
-    }
-    if (now->fingerprint != stale.fingerprint) {
+    ASSIGN_OR_RETURN(const auto now, LookAtLease(directory, name));
+    if (now.fingerprint != stale.fingerprint) {
       return Success{};
     }
     const std::string moved_name = fmt::format("{}.stale-{}", name, record_.token);

@@ -7,11 +7,8 @@ namespace shardc {
 auto FreeNameAt(const Descriptor& parent, const std::string& name) -> ErrorOr<std::string> {
   for (int number = 1;; ++number) {
     std::string free = fmt::format("{}-{}", name, number);
-    const auto status = StatusAt(parent, free);
-    if (!status) {
-      return status.error();
-    }
-    if (status->kind == EntryKind::Missing) {
+    ASSIGN_OR_RETURN(const auto status, StatusAt(parent, free));
+    if (status.kind == EntryKind::Missing) {
       return free;
     }
   }
@@ -19,16 +16,10 @@ auto FreeNameAt(const Descriptor& parent, const std::string& name) -> ErrorOr<st
 
 static auto HoldsDirectories(const Descriptor& parent, const std::string& name) -> ErrorOr<bool> {
   const auto directory = OpenDirectoryAt(parent, name);
-  const auto names = directory ? ListDirectory(*directory) : directory.error();
-  if (!names) {
-    return names.error();
-  }
-  for (const std::string& entry : *names) {
-    const auto status = StatusAt(*directory, entry);
-    if (!status) {
-      return status.error();
-    }
-    if (status->kind == EntryKind::Directory) {
+  ASSIGN_OR_RETURN(const auto names, directory ? ListDirectory(*directory) : directory.error());
+  for (const std::string& entry : names) {
+    ASSIGN_OR_RETURN(const auto status, StatusAt(*directory, entry));
+    if (status.kind == EntryKind::Directory) {
       return true;
     }
   }
@@ -36,12 +27,9 @@ static auto HoldsDirectories(const Descriptor& parent, const std::string& name) 
 }
 
 auto ClearTemporary(const Descriptor& parent, const std::string& name) -> ErrorOr<std::string> {
-  const auto status = StatusAt(parent, name);
-  if (!status) {
-    return status.error();
-  }
+  ASSIGN_OR_RETURN(const auto status, StatusAt(parent, name));
   const std::string path = parent.path() + "/" + name;
-  switch (status->kind) {
+  switch (status.kind) {
     case EntryKind::Missing: return std::string();
     case EntryKind::File:
     case EntryKind::Other:
@@ -49,22 +37,16 @@ auto ClearTemporary(const Descriptor& parent, const std::string& name) -> ErrorO
       return fmt::format("{} bore the name of a save under way and was no directory; it was removed", path);
     case EntryKind::Directory: break;
   }
-  const auto is_strange = HoldsDirectories(parent, name);
+  ASSIGN_OR_RETURN(const auto is_strange, HoldsDirectories(parent, name));
   if (!is_strange) {
-    return is_strange.error();
-  }
-  if (!*is_strange) {
     RETURN_IF_ERROR(RemoveDirectoryAt(parent, name));
     return std::string();
   }
-  const auto aside = FreeNameAt(parent, name + ".stray");
-  if (!aside) {
-    return aside.error();
-  }
-  RETURN_IF_ERROR(RenameAt(parent, name, *aside));
+  ASSIGN_OR_RETURN(const auto aside, FreeNameAt(parent, name + ".stray"));
+  RETURN_IF_ERROR(RenameAt(parent, name, aside));
   return fmt::format(
       "{} bore the name of a save under way and holds directories, which no save makes; it was moved to {}", path,
-      *aside);
+      aside);
 }
 
 auto RemoveAbandoned(const std::string& dir, const std::string& run_id, Fs& fs) -> std::vector<std::string> {

@@ -147,23 +147,21 @@ auto MatchWeights(const Manifest& manifest, const Plan& plan) -> Status {
   }
   // A finished run has no steps left to compare.
   const int64_t done = std::min(manifest.step, plan.run.steps);
-  const auto other = FirstOtherStep({before, there.steps}, {plan.data, plan.run.steps}, SamplesPerStep(plan), done);
-  if (!other) {
-    return other.error();
-  }
-  if (*other >= 0 && !weights.empty()) {
+  ASSIGN_OR_RETURN(const auto other,
+                   FirstOtherStep({before, there.steps}, {plan.data, plan.run.steps}, SamplesPerStep(plan), done));
+  if (other >= 0 && !weights.empty()) {
     return Fail(ExitCode::Checkpoint,
                 "checkpoint of a run over other data: by `data.source.weight`, step {} has other samples than it was "
                 "trained on: {}; put it back, or begin a new run with another `start.run_id` and `checkpoint.dir`",
-                *other, weights.Text());
+                other, weights.Text());
   }
-  if (*other >= 0) {
+  if (other >= 0) {
     return Fail(ExitCode::Checkpoint,
                 "train.steps is {} in the checkpoint, {} in this run, and with it the weights of the sources give step "
                 "{} other samples "
                 "than it was trained on; put it back, or begin a new run with another `start.run_id` and "
                 "`checkpoint.dir`",
-                there.steps, plan.run.steps, *other);
+                there.steps, plan.run.steps, other);
   }
   return Success{};
 }

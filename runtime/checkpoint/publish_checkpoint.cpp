@@ -35,28 +35,22 @@ auto CheckpointWriter::MakeTemporary() -> Status {
   RETURN_IF_ERROR(CheckOwner());
   RETURN_IF_ERROR(CheckManifestSize());
   RETURN_IF_ERROR(MakeDirectories(*options_.fs, options_.checkpoint_dir));
-  auto parent = OpenDirectory(*options_.fs, options_.checkpoint_dir);
-  if (!parent) {
-    return parent.error();
-  }
+  ASSIGN_OR_RETURN(auto parent, OpenDirectory(*options_.fs, options_.checkpoint_dir));
   // Before anything is written. A checkpoint of this run is replaced when the new one is whole.
-  const auto manifest = ManifestAt(*parent, save_->final_name);
+  const auto manifest = ManifestAt(parent, save_->final_name);
   if (manifest && manifest->run_id != run.run_id) {
     return OtherRun(manifest->run_id);
   }
-  const auto cleared = ClearTemporary(*parent, save_->temporary_name);
-  if (!cleared) {
-    return cleared.error();
+  ASSIGN_OR_RETURN(const auto cleared, ClearTemporary(parent, save_->temporary_name));
+  if (!cleared.empty()) {
+    warnings_.push_back(cleared);
   }
-  if (!cleared->empty()) {
-    warnings_.push_back(*cleared);
-  }
-  if (options_.fs->MakeDirectory(parent->get(), save_->temporary_name.c_str()) != 0) {
+  if (options_.fs->MakeDirectory(parent.get(), save_->temporary_name.c_str()) != 0) {
     const int code = errno;
     return Fail(ExitCode::Environment, "cannot make directory {}/{}: {}", options_.checkpoint_dir,
                 save_->temporary_name, std::strerror(code));
   }
-  return parent->Fsync();
+  return parent.Fsync();
 }
 
 auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -> Manifest {
@@ -124,26 +118,20 @@ auto CheckpointWriter::PutBack(const std::string& aside) const -> void {
 
 auto CheckpointWriter::FreeFinalName() -> ErrorOr<std::string> {
   const CheckpointSave& save = *save_;
-  const auto there = StatusAt(save.parent, save.final_name);
-  if (!there) {
-    return there.error();
-  }
-  if (there->kind == EntryKind::Missing) {
+  ASSIGN_OR_RETURN(const auto there, StatusAt(save.parent, save.final_name));
+  if (there.kind == EntryKind::Missing) {
     return std::string();
   }
   const auto manifest = ManifestAt(save.parent, save.final_name);
   if (manifest && manifest->run_id != options_.plan->run.run_id) {
     return OtherRun(manifest->run_id);
   }
-  const auto aside = FreeNameAt(save.parent, save.final_name + (manifest ? ".replaced" : ".damaged"));
-  if (!aside) {
-    return aside.error();
-  }
+  ASSIGN_OR_RETURN(const auto aside, FreeNameAt(save.parent, save.final_name + (manifest ? ".replaced" : ".damaged")));
   RETURN_IF_ERROR(CheckOwner());
-  RETURN_IF_ERROR(RenameAt(save.parent, save.final_name, *aside));
+  RETURN_IF_ERROR(RenameAt(save.parent, save.final_name, aside));
   warnings_.push_back(fmt::format("{}/{} was there already{}; it was moved to {}", options_.checkpoint_dir,
-                                  save.final_name, manifest ? "" : " and is no whole checkpoint", *aside));
-  return *aside;
+                                  save.final_name, manifest ? "" : " and is no whole checkpoint", aside));
+  return aside;
 }
 
 auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
@@ -156,17 +144,14 @@ auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
   const std::string text = ToText(manifest);
   RETURN_IF_ERROR(CheckBytes(static_cast<int64_t>(text.size())));
   RETURN_IF_ERROR(PutFileAt(save.directory, ManifestName, text));
-  const auto aside = FreeFinalName();
-  if (!aside) {
-    return aside.error();
-  }
+  ASSIGN_OR_RETURN(const auto aside, FreeFinalName());
   // Nothing but the rename may come after this look.
   Status published = CheckOwner();
   if (published) {
     published = RenameAt(save.parent, save.temporary_name, save.final_name);
   }
   if (!published) {
-    PutBack(*aside);
+    PutBack(aside);
     return published.error();
   }
   if (const Status synced = save.parent.Fsync(); !synced) {

@@ -55,11 +55,8 @@ static auto ConnectMembers(const Plan& plan, int64_t rank, const ByAxisSet<bool>
       // The first of them is in no other group over these axes.
       remote.name = fmt::format("{}.{}", ToText(axes), remote.ranks.front());
       remote.index = std::ranges::find(remote.ranks, rank) - remote.ranks.begin();
-      auto connected = connect(remote);
-      if (!connected) {
-        return connected.error();
-      }
-      known = made.emplace(remote.ranks, *std::move(connected)).first;
+      ASSIGN_OR_RETURN(auto connected, connect(remote));
+      known = made.emplace(remote.ranks, std::move(connected)).first;
     }
     all[bits] = known->second;
   }
@@ -75,23 +72,17 @@ static auto ConnectByGloo(const Plan& plan, const std::shared_ptr<HostMember>& m
                           const Network& network, Seconds timeout, const ByAxisSet<bool>& sets)
     -> ErrorOr<std::shared_ptr<GlooGroups>> {
   const auto connect = [&](const RemoteMembers& remote) -> ErrorOr<GlooGroups::Members> {
-    auto group = PeerGroup::Create(store, {.name = remote.name,
-                                           .index = remote.index,
-                                           .size = std::ssize(remote.ranks),
-                                           .members = remote.Names(),
-                                           .own_address = network.own_address,
-                                           .host_name = network.host_name,
-                                           .timeout = timeout});
-    if (!group) {
-      return group.error();
-    }
-    return GlooGroups::Members{.group = *std::move(group), .ranks = remote.ranks};
+    ASSIGN_OR_RETURN(auto group, PeerGroup::Create(store, {.name = remote.name,
+                                                           .index = remote.index,
+                                                           .size = std::ssize(remote.ranks),
+                                                           .members = remote.Names(),
+                                                           .own_address = network.own_address,
+                                                           .host_name = network.host_name,
+                                                           .timeout = timeout}));
+    return GlooGroups::Members{.group = std::move(group), .ranks = remote.ranks};
   };
-  auto members = ConnectMembers<GlooGroups::Members>(plan, member->rank(), sets, connect);
-  if (!members) {
-    return members.error();
-  }
-  return std::make_shared<GlooGroups>(member, *std::move(members));
+  ASSIGN_OR_RETURN(auto members, ConnectMembers<GlooGroups::Members>(plan, member->rank(), sets, connect));
+  return std::make_shared<GlooGroups>(member, std::move(members));
 }
 
 static auto ConnectByNccl(const Plan& plan, const HostMember& member, JobStore& store, const Network& network,
@@ -103,25 +94,19 @@ static auto ConnectByNccl(const Plan& plan, const HostMember& member, JobStore& 
   }
   const auto look = LookOf(member);
   const auto connect = [&](const RemoteMembers& remote) -> ErrorOr<std::shared_ptr<NcclGroup>> {
-    auto group = NcclGroup::Create(api, store,
-                                   {.name = remote.name,
-                                    .index = remote.index,
-                                    .size = std::ssize(remote.ranks),
-                                    .members = remote.Names(),
-                                    .host_name = network.host_name,
-                                    .look = look,
-                                    .timeout = timeout});
-    if (!group) {
-      return group.error();
-    }
-    return std::shared_ptr<NcclGroup>(*std::move(group));
+    ASSIGN_OR_RETURN(auto group, NcclGroup::Create(api, store,
+                                                   {.name = remote.name,
+                                                    .index = remote.index,
+                                                    .size = std::ssize(remote.ranks),
+                                                    .members = remote.Names(),
+                                                    .host_name = network.host_name,
+                                                    .look = look,
+                                                    .timeout = timeout}));
+    return std::shared_ptr<NcclGroup>(std::move(group));
   };
-  auto groups =
-      ConnectMembers<std::shared_ptr<NcclGroup>>(plan, member.rank(), ExchangedSets(plan, /*agree=*/false), connect);
-  if (!groups) {
-    return groups.error();
-  }
-  return std::make_shared<NcclGroups>(*std::move(groups), look);
+  ASSIGN_OR_RETURN(auto groups, ConnectMembers<std::shared_ptr<NcclGroup>>(
+                                    plan, member.rank(), ExchangedSets(plan, /*agree=*/false), connect));
+  return std::make_shared<NcclGroups>(std::move(groups), look);
 }
 
 auto MakeLinks(const Plan& plan, const std::shared_ptr<HostMember>& member, RankDevice& device,
@@ -134,10 +119,8 @@ auto MakeLinks(const Plan& plan, const std::shared_ptr<HostMember>& member, Rank
     links.control = std::make_unique<HostControl>(member);
   } else {
     CHECK(network != nullptr, "ranks of several hosts without a network");
-    auto store = JobStore::Connect(network->store, network->prefix, timeout, {.interrupt = LookOf(*member)});
-    if (!store) {
-      return store.error();
-    }
+    ASSIGN_OR_RETURN(auto store,
+                     JobStore::Connect(network->store, network->prefix, timeout, {.interrupt = LookOf(*member)}));
     // Memory of the host goes by Gloo on each device.
     ByAxisSet<bool> sets = ExchangedSets(plan, /*agree=*/true);
     if (IsByGloo(plan.run.comm)) {
@@ -146,27 +129,15 @@ auto MakeLinks(const Plan& plan, const std::shared_ptr<HostMember>& member, Rank
         sets[i] = sets[i] || others[i];
       }
     } else {
-      auto connected = ConnectByNccl(plan, *member, **store, *network, timeout);
-      if (!connected) {
-        return connected.error();
-      }
-      by_nccl = *std::move(connected);
+      ASSIGN_OR_RETURN(by_nccl, ConnectByNccl(plan, *member, *store, *network, timeout));
     }
-    auto connected = ConnectByGloo(plan, member, **store, *network, timeout, sets);
-    if (!connected) {
-      return connected.error();
-    }
-    by_gloo = *std::move(connected);
-    (*store)->WaitOnly();
-    links.control = std::make_unique<HostsControl>(member, plan.mesh, *std::move(store), timeout);
+    ASSIGN_OR_RETURN(by_gloo, ConnectByGloo(plan, member, *store, *network, timeout, sets));
+    store->WaitOnly();
+    links.control = std::make_unique<HostsControl>(member, plan.mesh, std::move(store), timeout);
   }
   std::unique_ptr<Engine> engine;
   if (const auto make_engine = PartsOf(FactsOf(plan.device).family).make_engine; make_engine != nullptr) {
-    auto made = make_engine(device, member, by_nccl);
-    if (!made) {
-      return made.error();
-    }
-    engine = *std::move(made);
+    ASSIGN_OR_RETURN(engine, make_engine(device, member, by_nccl));
   } else {
     engine = std::make_unique<CpuEngine>(member, arenas.Peers(), by_gloo);
   }

@@ -24,12 +24,9 @@ auto PaddedText(const Status& status, int64_t bytes) -> std::string {
 
 auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status {
   const int64_t num_ranks = control.mesh().num_ranks();
-  const auto codes = control.GatherValues(AxisSet::All(), CodeOf(mine));
-  if (!codes) {
-    return codes.error();
-  }
-  const auto first = std::ranges::find_if(*codes, [](int64_t other) { return other != 0; });
-  if (first == codes->end()) {
+  ASSIGN_OR_RETURN(const auto codes, control.GatherValues(AxisSet::All(), CodeOf(mine)));
+  const auto first = std::ranges::find_if(codes, [](int64_t other) { return other != 0; });
+  if (first == codes.end()) {
     return Success{};
   }
 
@@ -40,7 +37,7 @@ auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status {
                                  reinterpret_cast<std::byte*>(texts.data())));
   const auto text_of = [&](int64_t rank) { return std::string(texts.c_str() + rank * text_bytes); };
   // An error that all ranks report alike is reported without ranks.
-  bool is_shared = std::ranges::count(*codes, 0) == 0;
+  bool is_shared = std::ranges::count(codes, 0) == 0;
   for (int64_t rank = 1; rank < num_ranks; ++rank) {
     is_shared = is_shared && text_of(rank) == text_of(0);
   }
@@ -53,7 +50,7 @@ auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status {
   std::string message;
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
     std::string other = text_of(rank);
-    if ((*codes)[static_cast<size_t>(rank)] == 0 || shown.size() == MaxShown ||
+    if (codes[static_cast<size_t>(rank)] == 0 || shown.size() == MaxShown ||
         std::find(shown.begin(), shown.end(), other) != shown.end()) {
       continue;
     }

@@ -59,13 +59,10 @@ auto AgreeOnPlan(RankControl& control, const Plan& plan) -> Status {
     return Success{};
   }
   const std::string text = PrintPlan(plan, {.origins = false, .paths = false});
-  const auto expected = TextOfRankZero(control, text);
-  if (!expected) {
-    return expected.error();
-  }
+  ASSIGN_OR_RETURN(const auto expected, TextOfRankZero(control, text));
   const bool differs = hashes.compare(0, hash.size(), hash) != 0;
   const Status mine =
-      differs ? Status(Fail(ExitCode::Environment, "has another plan than rank 0: {}", DifferencesOf(*expected, text)))
+      differs ? Status(Fail(ExitCode::Environment, "has another plan than rank 0: {}", DifferencesOf(expected, text)))
               : Status(Success{});
   return AgreeOnStatus(control, mine);
 }

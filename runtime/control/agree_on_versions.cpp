@@ -46,11 +46,8 @@ static auto DifferencesOf(const Versions& of_rank_zero, const Versions& here, bo
 }
 
 auto AgreeOnVersions(RankControl& control, const Versions& versions) -> ErrorOr<std::string> {
-  const auto text = TextOfRankZero(control, TextOf(versions));
-  if (!text) {
-    return text.error();
-  }
-  const Versions expected = VersionsIn(*text);
+  ASSIGN_OR_RETURN(const auto text, TextOfRankZero(control, TextOf(versions)));
+  const Versions expected = VersionsIn(text);
   const auto judged = [&](bool of_machines) {
     const std::vector<std::string> differences = DifferencesOf(expected, versions, of_machines);
     return AgreeOnStatus(control, differences.empty() ? Status(Success{})

@@ -39,14 +39,10 @@ auto HostsControl::GatherBytes(AxisSet axes, const std::byte* mine, int64_t byte
   std::string gathered(static_cast<size_t>(of_host), '\0');
   RETURN_IF_ERROR(member().Gather(part.ranks, mine, bytes, reinterpret_cast<std::byte*>(gathered.data())));
   if (part.leads()) {
-    const auto hosts = GatherOverHosts(part, key, gathered);
-    if (!hosts) {
-      return hosts.error();
-    }
-    for (size_t host = 0; host < hosts->size(); ++host) {
-      CHECK(std::ssize((*hosts)[host]) == of_host, "a host brought {} B to a gather of {} B", (*hosts)[host].size(),
-            of_host);
-      std::memcpy(all + host * static_cast<size_t>(of_host), (*hosts)[host].data(), static_cast<size_t>(of_host));
+    ASSIGN_OR_RETURN(const auto hosts, GatherOverHosts(part, key, gathered));
+    for (size_t host = 0; host < hosts.size(); ++host) {
+      CHECK(std::ssize(hosts[host]) == of_host, "a host brought {} B to a gather of {} B", hosts[host].size(), of_host);
+      std::memcpy(all + host * static_cast<size_t>(of_host), hosts[host].data(), static_cast<size_t>(of_host));
     }
   }
   return member().Broadcast(part.ranks, all, of_host * part.num_hosts);
@@ -97,12 +93,10 @@ auto HostsControl::Sum(AxisSet axes, std::byte* data, int64_t num_elements, DTyp
   // All ranks of a host have its sum now.
   const std::string key = NextKey("sum", axes);
   if (part.leads()) {
-    const auto hosts = GatherOverHosts(part, key, {reinterpret_cast<const char*>(data), static_cast<size_t>(bytes)});
-    if (!hosts) {
-      return hosts.error();
-    }
+    ASSIGN_OR_RETURN(const auto hosts,
+                     GatherOverHosts(part, key, {reinterpret_cast<const char*>(data), static_cast<size_t>(bytes)}));
     std::vector<const std::byte*> sums;
-    for (const std::string& sum : *hosts) {
+    for (const std::string& sum : hosts) {
       CHECK(std::ssize(sum) == bytes, "a host brought {} B to a sum of {} B", sum.size(), bytes);
       sums.push_back(reinterpret_cast<const std::byte*>(sum.data()));
     }

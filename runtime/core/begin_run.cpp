@@ -19,17 +19,13 @@
 namespace shardc {
 
 auto RankRunner::OpenCheckpoint(const std::string& path, ReadPurpose purpose) -> Status {
-  auto reader = CheckpointReader::Open({.path = path,
-                                        .plan = &plan_,
-                                        .data_fingerprint = tokens_->Fingerprint(),
-                                        .source_fingerprints = tokens_->SourceFingerprints(),
-                                        .data_digests = context_.data_digests,
-                                        .purpose = purpose,
-                                        .control = context_.control});
-  if (!reader) {
-    return reader.error();
-  }
-  reader_ = *std::move(reader);
+  ASSIGN_OR_RETURN(reader_, CheckpointReader::Open({.path = path,
+                                                    .plan = &plan_,
+                                                    .data_fingerprint = tokens_->Fingerprint(),
+                                                    .source_fingerprints = tokens_->SourceFingerprints(),
+                                                    .data_digests = context_.data_digests,
+                                                    .purpose = purpose,
+                                                    .control = context_.control}));
   restored_from_ = path;
   services_.reader = reader_.get();
   programs_[static_cast<size_t>(SectionKind::Restore)].emplace(SectionKind::Restore, binder_, execution_);
@@ -61,11 +57,7 @@ auto RankRunner::StartFirst() -> Status {
   services_.seed = nullptr;
   RETURN_IF_ERROR(fired);
   if (reader != nullptr) {
-    auto record = reader->Record();
-    if (!record) {
-      return record.error();
-    }
-    seed_manifest_ = *std::move(record);
+    ASSIGN_OR_RETURN(seed_manifest_, reader->Record());
   }
   RETURN_IF_ERROR(CheckFirstState(binder_));
   // The moments are zero.
@@ -126,14 +118,12 @@ auto RankRunner::OwnCheckpointDirectory() -> Status {
                ? Status(Fail(ExitCode::Preempted, "stopped while it waited for {}", checkpoint_dir_))
                : Status(Success{});
   };
-  auto owner = OwnCheckpoints(checkpoint_dir_, plan_.run.run_id, *context_.control, std::move(options));
-  if (!owner) {
-    return owner.error();
-  }
-  for (const std::string& warning : owner->warnings) {
+  ASSIGN_OR_RETURN(auto owner,
+                   OwnCheckpoints(checkpoint_dir_, plan_.run.run_id, *context_.control, std::move(options)));
+  for (const std::string& warning : owner.warnings) {
     Say(fmt::format("warning: {}\n", warning));
   }
-  lease_ = std::move(owner->lease);
+  lease_ = std::move(owner.lease);
   writer_->UseLease(lease_.get());
   // Better now than at the first save.
   return FollowRankZero(*context_.control, leads() ? writer_->CheckManifestSize() : Status(Success{}));
@@ -159,42 +149,29 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
   RETURN_IF_ERROR(OwnCheckpointDirectory());
   // The time does not include the wait for another launch.
   const Stopwatch watch;
-  auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.control);
-  if (!newest) {
-    return newest.error();
-  }
-  RETURN_IF_ERROR(CompareWithSaves(*newest));
+  ASSIGN_OR_RETURN(auto newest, ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.control));
+  RETURN_IF_ERROR(CompareWithSaves(newest));
   RETURN_IF_ERROR(Fire(TriggerKind::Load));
-  const auto rotary_table = CompareRotaryTables(binder_);
-  if (!rotary_table) {
-    return rotary_table.error();
-  }
-  if (*newest) {
-    RETURN_IF_ERROR(Resume(**newest));
+  ASSIGN_OR_RETURN(const auto rotary_table, CompareRotaryTables(binder_));
+  if (newest) {
+    RETURN_IF_ERROR(Resume(*newest));
   } else {
     RETURN_IF_ERROR(StartFirst());
   }
-  const auto drawn = SumDrawn(*context_.control, plan_, drawn_);
-  if (!drawn) {
-    return drawn.error();
-  }
-  if (!*newest) {
-    auto realised = RealisedInit(plan_, *drawn);
-    if (!realised) {
-      return realised.error();
-    }
-    realised_ = *std::move(realised);
-    realised_->rotary_table = *rotary_table;
+  ASSIGN_OR_RETURN(const auto drawn, SumDrawn(*context_.control, plan_, drawn_));
+  if (!newest) {
+    ASSIGN_OR_RETURN(realised_, RealisedInit(plan_, drawn));
+    realised_->rotary_table = rotary_table;
   }
   if (leads()) {
     const Seconds loading =
         std::accumulate(drawn_.begin(), drawn_.end(), Seconds{},
                         [](Seconds sum, const Drawn& of_parameter) { return sum + of_parameter.load_time; });
     Say(fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}{}, {} elements drawn{}\n", bind_seconds_,
-                    watch.Elapsed().value, *newest ? "load" : "initialise",
+                    watch.Elapsed().value, newest ? "load" : "initialise",
                     loading == Seconds{} ? "" : fmt::format(", of which {:.2f} s to load kernels", loading.value),
-                    drawn->elements,
-                    drawn->read_elements == 0 ? "" : fmt::format(", {} read by rules", drawn->read_elements)));
+                    drawn.elements,
+                    drawn.read_elements == 0 ? "" : fmt::format(", {} read by rules", drawn.read_elements)));
   }
   // What texts of the plan, files and rules took.
   GiveBackFreedMemory();

@@ -37,11 +37,8 @@ class StateSearch {
 
   /// Looks at one vector. Its tensors come in the order from `first_order` on.
   auto Look(const SubVector& sub_vector, ValueId vector, StateRole role, int64_t first_order) -> Status {
-    const auto are_finite = AreFiniteOnDevice(binder_, vector);
-    if (!are_finite) {
-      return are_finite.error();
-    }
-    if (*are_finite) {
+    ASSIGN_OR_RETURN(const auto are_finite, AreFiniteOnDevice(binder_, vector));
+    if (are_finite) {
       return Success{};
     }
     const Plan& plan = binder_.plan();
@@ -94,11 +91,8 @@ auto FindBadState(Binder& binder, std::span<const StateRole> roles) -> ErrorOr<s
       RETURN_IF_ERROR(search.Look(sub_vector, sub_vector.compute_copy, StateRole::Parameter, first_copy));
     }
   }
-  const auto all = binder.control().GatherValues(AxisSet::All(), search.found());
-  if (!all) {
-    return all.error();
-  }
-  const auto first = std::ranges::min_element(*all, {}, &Candidate::order);
+  ASSIGN_OR_RETURN(const auto all, binder.control().GatherValues(AxisSet::All(), search.found()));
+  const auto first = std::ranges::min_element(all, {}, &Candidate::order);
   if (first->order == Candidate{}.order) {
     return std::optional<BadState>();
   }
@@ -107,7 +101,7 @@ auto FindBadState(Binder& binder, std::span<const StateRole> roles) -> ErrorOr<s
   return std::optional(BadState{.parameter = parameter,
                                 .role = role,
                                 .is_copy = is_copy,
-                                .rank = first - all->begin(),
+                                .rank = first - all.begin(),
                                 .element = first->element,
                                 .value = first->value});
 }
@@ -120,28 +114,22 @@ auto ToText(const Plan& plan, const BadState& bad) -> std::string {
 }
 
 auto CheckLoadedState(Binder& binder, std::span<const StateRole> roles, const std::string& path) -> Status {
-  const auto bad = FindBadState(binder, roles);
-  if (!bad) {
-    return bad.error();
-  }
-  if (*bad) {
+  ASSIGN_OR_RETURN(const auto bad, FindBadState(binder, roles));
+  if (bad) {
     return Fail(ExitCode::Checkpoint, "{}: {}; use an older checkpoint: move this one away", path,
-                ToText(binder.plan(), **bad));
+                ToText(binder.plan(), *bad));
   }
   return Success{};
 }
 
 auto CheckFirstState(Binder& binder) -> Status {
   const Plan& plan = binder.plan();
-  const auto bad = FindBadState(binder, std::array{StateRole::Parameter});
+  ASSIGN_OR_RETURN(const auto bad, FindBadState(binder, std::array{StateRole::Parameter}));
   if (!bad) {
-    return bad.error();
-  }
-  if (!*bad) {
     return Success{};
   }
-  const Parameter& parameter = plan.parameters[(*bad)->parameter];
-  const std::string text = ToText(plan, **bad);
+  const Parameter& parameter = plan.parameters[bad->parameter];
+  const std::string text = ToText(plan, *bad);
   if (const auto tensor = LoadedTensorOf(parameter)) {
     return Fail(ExitCode::Checkpoint, "{}: {}; it is loaded from tensor {}", plan.seed.path, text, *tensor);
   }

@@ -87,12 +87,9 @@ auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles)
   for (const HeldSegment& held : all_held) {
     parts.push_back(held.part);
   }
-  const auto digests = DigestsOf(parts, binder);
-  if (!digests) {
-    return digests.error();
-  }
+  ASSIGN_OR_RETURN(const auto digests, DigestsOf(parts, binder));
   for (size_t i = 0; i < all_held.size(); ++i) {
-    all_held[i].digest = (*digests)[i];
+    all_held[i].digest = digests[i];
   }
   // One number per rank first: that is nearly always enough.
   Digest digest_of_all;
@@ -100,23 +97,17 @@ auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles)
     digest_of_all.Update(&held.digest, sizeof(held.digest));
   }
   const auto mine = digest_of_all.Halves();
-  const auto summaries = control.GatherValues(axes, mine);
-  if (!summaries) {
-    return summaries.error();
-  }
-  if (std::ranges::all_of(*summaries, [&](const auto& theirs) { return theirs == summaries->front(); })) {
+  ASSIGN_OR_RETURN(const auto summaries, control.GatherValues(axes, mine));
+  if (std::ranges::all_of(summaries, [&](const auto& theirs) { return theirs == summaries.front(); })) {
     return Status(Success{});
   }
   const std::vector<int64_t> ranks = binder.plan().mesh.Group(axes, binder.rank());
   for (const HeldSegment& held : all_held) {
-    const auto all = control.GatherValues(axes, held.digest);
-    if (!all) {
-      return all.error();
-    }
-    const auto differs = std::ranges::find_if(*all, [&](const auto& theirs) { return theirs != all->front(); });
-    if (differs != all->end()) {
-      return Status(Difference(binder.plan(), held, ranks.front(), all->front(),
-                               ranks[static_cast<size_t>(differs - all->begin())], *differs));
+    ASSIGN_OR_RETURN(const auto all, control.GatherValues(axes, held.digest));
+    const auto differs = std::ranges::find_if(all, [&](const auto& theirs) { return theirs != all.front(); });
+    if (differs != all.end()) {
+      return Status(Difference(binder.plan(), held, ranks.front(), all.front(),
+                               ranks[static_cast<size_t>(differs - all.begin())], *differs));
     }
   }
   return Status(Fail(ExitCode::InternalFault, "digests differ, and those that they are made of do not"));
@@ -138,12 +129,9 @@ auto CompareReplicas(Binder& binder, std::span<const StateRole> roles) -> Status
   }
   Status mine = Success{};
   for (const AxisSet axes : axes_of_copies) {
-    const auto compared = CompareOver(axes, binder, roles);
-    if (!compared) {
-      return compared.error();
-    }
-    if (mine && !*compared) {
-      mine = *compared;
+    ASSIGN_OR_RETURN(const auto compared, CompareOver(axes, binder, roles));
+    if (mine && !compared) {
+      mine = compared;
     }
   }
   return AgreeOnStatus(binder.control(), mine);
@@ -165,14 +153,11 @@ auto CompareRotaryTables(Binder& binder) -> ErrorOr<std::string> {
     return std::string();
   }
   const auto mine = digest.Halves();
-  const auto all = binder.control().GatherValues(AxisSet::All(), mine);
-  if (!all) {
-    return all.error();
-  }
-  const auto differs = std::ranges::find_if(*all, [&](const auto& theirs) { return theirs != all->front(); });
-  if (differs != all->end()) {
+  ASSIGN_OR_RETURN(const auto all, binder.control().GatherValues(AxisSet::All(), mine));
+  const auto differs = std::ranges::find_if(all, [&](const auto& theirs) { return theirs != all.front(); });
+  if (differs != all.end()) {
     return Fail(ExitCode::InternalFault, "ranks 0 and {} have different rotary tables, XXH3-128 {} and {}",
-                differs - all->begin(), DigestText(all->front().first, all->front().second),
+                differs - all.begin(), DigestText(all.front().first, all.front().second),
                 DigestText(differs->first, differs->second));
   }
   return DigestText(mine.first, mine.second);

@@ -120,11 +120,8 @@ auto Divergence::AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<
   if (last_ == "spike") {
     return OfSpike(ends_run) + std::string(no_more);
   }
-  const auto cause = FindNonFiniteCause(binder_, execution_, step - 1);
-  if (!cause) {
-    return cause.error();
-  }
-  return fmt::format("step {}: {}; no update was made\n{}{}", step, cause->text, Remedies(cause->is_state, newest),
+  ASSIGN_OR_RETURN(const auto cause, FindNonFiniteCause(binder_, execution_, step - 1));
+  return fmt::format("step {}: {}; no update was made\n{}{}", step, cause.text, Remedies(cause.is_state, newest),
                      no_more);
 }
 

@@ -136,21 +136,15 @@ auto Watch::Look(const WatchedOp& op, const Moment& moment) -> Status {
     return Success{};
   }
   for (const Result& result : op.results) {
-    const auto is_bad = IsBad(op, result, moment, {0, result.view.num_elements()});
+    ASSIGN_OR_RETURN(const auto is_bad, IsBad(op, result, moment, {0, result.view.num_elements()}));
     if (!is_bad) {
-      return is_bad.error();
-    }
-    if (!*is_bad) {
       continue;
     }
     bad_result = {
         .order = order_, .op = static_cast<int64_t>(op.index), .repeat = moment.repeat, .value = result.id.index};
     for (const auto& [parameter, elements] : ParametersIn(result.id)) {
-      const auto is_of_it = IsBad(op, result, moment, elements);
-      if (!is_of_it) {
-        return is_of_it.error();
-      }
-      if (*is_of_it) {
+      ASSIGN_OR_RETURN(const auto is_of_it, IsBad(op, result, moment, elements));
+      if (is_of_it) {
         bad_result.parameter = parameter.index;
         break;
       }
@@ -249,12 +243,9 @@ auto TextOf(const Plan& plan, const BadResult& bad, bool is_forward, int64_t ran
 
 auto FindNonFiniteCause(RankBinder& binder, const Execution& execution, int64_t step) -> ErrorOr<NonFiniteCause> {
   const Plan& plan = binder.plan();
-  const auto state = FindBadState(binder, StateRoles);
-  if (!state) {
-    return state.error();
-  }
-  if (*state) {
-    return NonFiniteCause{.text = ToText(plan, **state), .is_state = true};
+  ASSIGN_OR_RETURN(const auto state, FindBadState(binder, StateRoles));
+  if (state) {
+    return NonFiniteCause{.text = ToText(plan, *state), .is_state = true};
   }
   Watch watch(binder);
   Execution watched = execution;
@@ -269,14 +260,11 @@ auto FindNonFiniteCause(RankBinder& binder, const Execution& execution, int64_t 
   binder.communicator().ForgetTrafficSince(before);
   binder.ForgetRun(SectionKind::Step);
 
-  const auto all = binder.control().GatherValues(AxisSet::All(), watch.bad());
-  if (!all) {
-    return all.error();
-  }
+  ASSIGN_OR_RETURN(const auto all, binder.control().GatherValues(AxisSet::All(), watch.bad()));
   for (const size_t part : {0, 1}) {
-    const auto first = std::ranges::min_element(*all, {}, [&](const BadResults& bad) { return bad[part].order; });
+    const auto first = std::ranges::min_element(all, {}, [&](const BadResults& bad) { return bad[part].order; });
     if ((*first)[part].op >= 0) {
-      return NonFiniteCause{.text = TextOf(plan, (*first)[part], part == 0, first - all->begin()), .is_state = false};
+      return NonFiniteCause{.text = TextOf(plan, (*first)[part], part == 0, first - all.begin()), .is_state = false};
     }
   }
   return NonFiniteCause{.text =

@@ -90,19 +90,13 @@ class LogitsFile {
     std::vector<SafetensorsTensor> tensors{
         {"logits", std::string(SafetensorsTypeOf(dtype)), {num_ids, vocab}, {0, bytes_of_logits}},
         {"tokens", std::string(SafetensorsTypeOf(DType::I32)), {num_ids}, {}}};
-    const auto header = SafetensorsHeaderText(tensors, {});
-    if (!header) {
-      return header.error();
-    }
-    auto file = AtomicFile::Create(request.logits);
-    if (!file) {
-      return file.error();
-    }
-    RETURN_IF_ERROR(file->Append(*header));
-    const auto begin = static_cast<int64_t>(header->size());
+    ASSIGN_OR_RETURN(const auto header, SafetensorsHeaderText(tensors, {}));
+    ASSIGN_OR_RETURN(auto file, AtomicFile::Create(request.logits));
+    RETURN_IF_ERROR(file.Append(header));
+    const auto begin = static_cast<int64_t>(header.size());
     const std::string_view ids(reinterpret_cast<const char*>(request.ids.data()), request.ids.size() * sizeof(int32_t));
-    RETURN_IF_ERROR(file->Overwrite(begin + bytes_of_logits, ids));
-    return LogitsFile(*std::move(file), begin, vocab, SizeOf(dtype));
+    RETURN_IF_ERROR(file.Overwrite(begin + bytes_of_logits, ids));
+    return LogitsFile(std::move(file), begin, vocab, SizeOf(dtype));
   }
 
   auto Put(int64_t id, int64_t column, std::string_view bytes) -> Status {
@@ -150,13 +144,10 @@ auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
       if (part.first_sample != 0 || position < 0 || position >= part.positions()) {
         return Success{};
       }
-      const auto row = part.Row(position, 0);
-      if (!row) {
-        return row.error();
-      }
+      ASSIGN_OR_RETURN(const auto row, part.Row(position, 0));
       for (int64_t column = 0; column < part.columns; ++column) {
         const int64_t id = part.first_column + column;
-        const double logit = LogitOf(part.dtype(), *row, column);
+        const double logit = LogitOf(part.dtype(), row, column);
         const NextId candidate{request.temperature == 0 ? logit : logit / request.temperature + draws.At(place, id), id,
                                0};
         best = candidate.IsBefore(best) ? candidate : best;
@@ -165,14 +156,11 @@ auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
     };
     RETURN_IF_ERROR(RunSection(SectionKind::Eval));
     best.stops = context_.control->StopIsRequested() ? 1 : 0;
-    const auto all = context_.control->GatherValues(AxisSet::All(), best);
-    if (!all) {
-      return all.error();
-    }
-    for (const NextId& candidate : *all) {
+    ASSIGN_OR_RETURN(const auto all, context_.control->GatherValues(AxisSet::All(), best));
+    for (const NextId& candidate : all) {
       best = candidate.IsBefore(best) ? candidate : best;
     }
-    if (std::ranges::any_of(*all, [](const NextId& candidate) { return candidate.stops != 0; })) {
+    if (std::ranges::any_of(all, [](const NextId& candidate) { return candidate.stops != 0; })) {
       break;
     }
     CHECK(best.id >= 0, "no rank has a logit of the last position");
@@ -205,25 +193,19 @@ auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
     mine.assign(sizeof(RowPiece) + static_cast<size_t>(most * element), std::byte{});
     all.resize(mine.size() * static_cast<size_t>(num_ranks));
     if (leads() && !file) {
-      auto made = LogitsFile::Create(request, plan_.data.vocab, part.dtype());
-      if (!made) {
-        return made.error();
-      }
-      file.emplace(*std::move(made));
+      ASSIGN_OR_RETURN(auto made, LogitsFile::Create(request, plan_.data.vocab, part.dtype()));
+      file.emplace(std::move(made));
     }
     for (int64_t row = 0; row < part.positions() * part.batch(); ++row) {
       const int64_t position = row / part.batch();
       const int64_t sample = row % part.batch();
-      const auto logits = part.Row(position, sample);
-      if (!logits) {
-        return logits.error();
-      }
+      ASSIGN_OR_RETURN(const auto logits, part.Row(position, sample));
       const int64_t id = (part.first_sample + sample) * plan_.data.seq + part.first_position + position;
       for (int64_t begin = 0; begin < part.width(); begin += most) {
         const RowPiece own{id, part.first_column + begin, std::clamp(part.columns - begin, int64_t{0}, most)};
         std::memcpy(mine.data(), &own, sizeof(own));
         if (own.columns > 0) {
-          std::memcpy(mine.data() + sizeof(own), *logits + begin * element, static_cast<size_t>(own.columns * element));
+          std::memcpy(mine.data() + sizeof(own), logits + begin * element, static_cast<size_t>(own.columns * element));
         }
         RETURN_IF_ERROR(context_.control->Gather(AxisSet::All(), mine.data(), std::ssize(mine), all.data()));
         for (const std::byte* from = all.data(); leads() && from != all.data() + all.size(); from += mine.size()) {

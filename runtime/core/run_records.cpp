@@ -45,19 +45,16 @@ auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) co
   if (context_.directory == nullptr) {
     return std::string();
   }
-  const auto saves = SavesOf(context_.directory->folder(), run_id);
-  if (!saves) {
-    return saves.error();
-  }
-  const std::optional<SavedStep>& last = saves->last;
+  ASSIGN_OR_RETURN(const auto saves, SavesOf(context_.directory->folder(), run_id));
+  const std::optional<SavedStep>& last = saves.last;
   const std::string record = context_.directory->path() + "/" + SaveRecordName;
-  if (!found && !last && saves->num_unreadable > 0) {
+  if (!found && !last && saves.num_unreadable > 0) {
     return Fail(
         ExitCode::Checkpoint,
         "there is no checkpoint of run {} in {}, and {} of the lines of {} do not read, so that nobody can tell "
         "whether one was saved; to continue the run, set `checkpoint.dir` to where its checkpoints are; to begin "
         "from scratch, move that file away",
-        run_id, Absolute(checkpoint_dir_), saves->num_unreadable, record);
+        run_id, Absolute(checkpoint_dir_), saves.num_unreadable, record);
   }
   if (!found && !last) {
     return std::string();
@@ -187,11 +184,7 @@ auto RunRecords::Begin(const AttemptStart& start, const std::optional<InitRecord
   if (!seed_manifest.empty()) {
     RETURN_IF_ERROR(PutFileAt(context_.directory->folder(), SeedRecordName, seed_manifest));
   }
-  auto metrics = MetricsWriter::Open(context_.directory->folder(), begun, attempt.folder());
-  if (!metrics) {
-    return metrics.error();
-  }
-  metrics_ = *std::move(metrics);
+  ASSIGN_OR_RETURN(metrics_, MetricsWriter::Open(context_.directory->folder(), begun, attempt.folder()));
   return Success{};
 }
 

@@ -13,12 +13,9 @@
 namespace shardc {
 
 auto SourcesText(const TokenReader& tokens, int64_t steps) -> ErrorOr<std::string> {
-  const auto uses = tokens.CountRun();
-  if (!uses) {
-    return uses.error();
-  }
+  ASSIGN_OR_RETURN(const auto uses, tokens.CountRun());
   std::string text;
-  for (const SourceUse& use : *uses) {
+  for (const SourceUse& use : uses) {
     text += fmt::format("  source {}: {}{} samples in {} steps, {:.2f} epochs of {}\n", use.name,
                         use.is_exact ? "" : "about ", use.samples, steps,
                         static_cast<double>(use.samples) / static_cast<double>(use.epoch_samples), use.epoch_samples);
@@ -30,11 +27,8 @@ auto MemoryText(int64_t rank, const RankDevice& device, const std::optional<Devi
     -> ErrorOr<std::string> {
   std::string text = fmt::format("memory of rank {}:\n", rank);
   if (guard != nullptr) {
-    const auto uses = guard->MeasurePages();
-    if (!uses) {
-      return uses.error();
-    }
-    for (const PageUse& use : *uses) {
+    ASSIGN_OR_RETURN(const auto uses, guard->MeasurePages());
+    for (const PageUse& use : uses) {
       if (use.with_buffers.value > 0) {
         text += fmt::format("  {:<18} {:>12} B in pages with buffers, {:>12} B in pages that were written\n",
                             ToText(use.arena), use.with_buffers.value, use.written.value);
@@ -94,12 +88,9 @@ auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std
   mine.proportional = proportional.all.value;
   mine.files = proportional.files.value;
   // Whoever comes out of this has been measured beside all others.
-  const auto all = control.GatherValues(AxisSet::All(), mine);
-  if (!all) {
-    return all.error();
-  }
+  ASSIGN_OR_RETURN(const auto all, control.GatherValues(AxisSet::All(), mine));
   const Interval local = control.mesh().RanksOfHost(control.mesh().HostOf(control.rank()));
-  return std::vector<RankMemory>(all->begin() + local.begin, all->begin() + local.end);
+  return std::vector<RankMemory>(all.begin() + local.begin, all.begin() + local.end);
 }
 
 auto PlannedMemoryOf(const Plan& plan) -> PlannedMemory {

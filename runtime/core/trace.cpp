@@ -73,12 +73,9 @@ auto Trace::BeginStep(int64_t step) -> Status {
   }
   if (base_ns_ < 0) {
     base_ns_ = 0;
-    const auto begins = control_.GatherValues(AxisSet::All(), Now());
-    if (!begins) {
-      return begins.error();
-    }
+    ASSIGN_OR_RETURN(const auto begins, control_.GatherValues(AxisSet::All(), Now()));
     // The ranks of one machine have one clock; those of several begin together.
-    base_ns_ = control_.mesh().hosts == 1 ? begins->front() : Now();
+    base_ns_ = control_.mesh().hosts == 1 ? begins.front() : Now();
   }
   if (clock_ != nullptr) {
     enqueued_.clear();
@@ -96,13 +93,10 @@ auto Trace::EndStep(int64_t step) -> Status {
   is_tracing_ = false;
   const int64_t end = Now();
   if (clock_ != nullptr) {
-    const auto times = clock_->Read();
-    if (!times) {
-      return times.error();
-    }
+    ASSIGN_OR_RETURN(const auto times, clock_->Read());
     for (size_t i = 0; i < enqueued_.size(); ++i) {
-      enqueued_[i].begin_ns = (*times)[2 * i] - base_ns_;
-      enqueued_[i].end_ns = (*times)[2 * i + 1] - base_ns_;
+      enqueued_[i].begin_ns = times[2 * i] - base_ns_;
+      enqueued_[i].end_ns = times[2 * i + 1] - base_ns_;
       Add(enqueued_[i]);
     }
   }
@@ -220,10 +214,7 @@ auto Trace::Write() -> ErrorOr<std::string> {
   is_written_ = true;
   const bool is_empty = events_.empty();
   const Status own = is_empty ? Status(Success{}) : WriteFile(PartPath(control_.rank()), Text());
-  const auto written = control_.GatherValues(AxisSet::All(), int32_t{own && !is_empty ? 1 : 0});
-  if (!written) {
-    return written.error();
-  }
+  ASSIGN_OR_RETURN(const auto written, control_.GatherValues(AxisSet::All(), int32_t{own && !is_empty ? 1 : 0}));
   if (control_.rank() != 0) {
     return std::string();
   }
@@ -231,7 +222,7 @@ auto Trace::Write() -> ErrorOr<std::string> {
     return fmt::format("warning: no trace: none of the steps {} to {} ran in this launch", request_.steps.first,
                        request_.steps.last);
   }
-  if (const Status joined = own ? Join(*written) : own; !joined) {
+  if (const Status joined = own ? Join(written) : own; !joined) {
     return fmt::format("warning: no trace: {}", joined.error().message);
   }
   return fmt::format("trace of {}: {}", StepsText(), request_.path);

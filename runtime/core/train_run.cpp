@@ -30,12 +30,9 @@ auto RankRunner::WriteTrace() -> Status {
   if (trace_ == nullptr || trace_->is_written()) {
     return Success{};
   }
-  const auto told = trace_->Write();
-  if (!told) {
-    return told.error();
-  }
+  ASSIGN_OR_RETURN(const auto told, trace_->Write());
   if (leads()) {
-    progress_->Note(*told);
+    progress_->Note(told);
   }
   return Success{};
 }
@@ -122,26 +119,20 @@ auto RankRunner::LimitTime() -> void {
 
 auto RankRunner::Train() -> ErrorOr<ExitCode> {
   LimitTime();
-  const auto begun = Begin();
-  if (!begun) {
-    return begun.error();
-  }
+  ASSIGN_OR_RETURN(const auto begun, Begin());
   NoteProgress();
   if (leads()) {
-    const auto sources = SourcesText(*tokens_, plan_.run.steps);
-    if (!sources) {
-      return sources.error();
-    }
-    Say(*sources);
-    RETURN_IF_ERROR(records_.Begin(start_, realised_, seed_manifest_, *begun));
+    ASSIGN_OR_RETURN(const auto sources, SourcesText(*tokens_, plan_.run.steps));
+    Say(sources);
+    RETURN_IF_ERROR(records_.Begin(start_, realised_, seed_manifest_, begun));
     progress_ = std::make_unique<Progress>(plan_.run.steps, plan_.run.log_every, *context_.log);
   }
-  if (*begun >= plan_.run.steps) {
+  if (begun >= plan_.run.steps) {
     if (leads()) {
-      Say(*begun == plan_.run.steps
-              ? fmt::format("run {}: complete, {} of {} steps\n", plan_.run.run_id, *begun, plan_.run.steps)
+      Say(begun == plan_.run.steps
+              ? fmt::format("run {}: complete, {} of {} steps\n", plan_.run.run_id, begun, plan_.run.steps)
               : fmt::format("run {}: its checkpoint is of step {}, and train.steps is {}: nothing is left to do\n",
-                            plan_.run.run_id, *begun, plan_.run.steps));
+                            plan_.run.run_id, begun, plan_.run.steps));
     }
     RETURN_IF_ERROR(WriteTrace());
     return ExitCode::Ok;
@@ -155,25 +146,19 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     if (trace_) {
       RETURN_IF_ERROR(trace_->BeginStep(CompletedSteps() + 1));
     }
-    const bool is_last = most_steps > 0 && CompletedSteps() + 1 >= *begun + most_steps;
+    const bool is_last = most_steps > 0 && CompletedSteps() + 1 >= begun + most_steps;
     if (is_last) {
       scalars_.RequestStop();
     }
     const Stopwatch watch;
-    const auto halt = Step();
-    if (!halt) {
-      return halt.error();
-    }
+    ASSIGN_OR_RETURN(const auto halt, Step());
     const double seconds = watch.Elapsed().value;
     if (trace_) {
       RETURN_IF_ERROR(trace_->EndStep(CompletedSteps()));
     }
-    const auto divergence = divergence_.AfterStep(halt->has_value(), NewestCheckpoint());
-    if (!divergence) {
-      return divergence.error();
-    }
-    if (leads() && !divergence->empty()) {
-      progress_->Note(*divergence);
+    ASSIGN_OR_RETURN(const auto divergence, divergence_.AfterStep(halt.has_value(), NewestCheckpoint()));
+    if (leads() && !divergence.empty()) {
+      progress_->Note(divergence);
     }
     // A launch that was stopped and replaced learns it here, and not at a save that may be hours away.
     if (constexpr Seconds BetweenLooks{5}; leads() && since_look.Elapsed() >= BetweenLooks) {
@@ -182,7 +167,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
       since_look = Stopwatch();
     }
     RETURN_IF_ERROR(Record(seconds));
-    if (CompletedSteps() == *begun + 1) {
+    if (CompletedSteps() == begun + 1) {
       RETURN_IF_ERROR(TellMemory());
     }
     if (CompletedSteps() % std::max<int64_t>(1, plan_.run.log_every) == 0) {
@@ -191,15 +176,15 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     if (CompletedSteps() == 2) {
       memory_after_two_ = context_.device->MeasureMemory();
     }
-    if (*halt || (trace_ && trace_->IsDue(CompletedSteps()))) {
+    if (halt || (trace_ && trace_->IsDue(CompletedSteps()))) {
       RETURN_IF_ERROR(WriteTrace());
     }
-    if (*halt) {
+    if (halt) {
       if (divergence_.Skipped() == "spike") {
         // The state is sound: it is that before this step.
         RETURN_IF_ERROR(Fire(TriggerKind::Stop));
       }
-      return **halt;
+      return *halt;
     }
     if (const Seconds trained = training.Elapsed(); !has_warned && trained >= context_.unsaved_warning) {
       has_warned = true;
@@ -222,7 +207,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
                         time_is_near_ ? "before the time of this launch is over"
                         : is_last ? fmt::format("after {} of this launch (--stop-after)", Counted(most_steps, "step"))
                                   : "as asked"));
-        if (time_is_near_ && CompletedSteps() == *begun + 1) {
+        if (time_is_near_ && CompletedSteps() == begun + 1) {
           const Seconds start{Time().elapsed_s - training.Elapsed().value};
           progress_->Note(
               fmt::format("note: the start took {} of that time, and left enough for one step: launch after "
@@ -240,23 +225,14 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
 }
 
 auto RankRunner::Report() -> Status {
-  const auto sent = CompareTraffic(*context_.comm, *context_.control, PlannedTraffic(plan_, runs_));
-  if (!sent) {
-    return sent.error();
-  }
-  const auto memory = GatherMemory(*context_.control, *context_.device);
-  if (!memory) {
-    return memory.error();
-  }
+  ASSIGN_OR_RETURN(const auto sent, CompareTraffic(*context_.comm, *context_.control, PlannedTraffic(plan_, runs_)));
+  ASSIGN_OR_RETURN(const auto memory, GatherMemory(*context_.control, *context_.device));
   if (leads()) {
-    const auto own = MemoryText(context_.rank, *context_.device, memory_after_two_, guard_.get());
-    if (!own) {
-      return own.error();
-    }
+    ASSIGN_OR_RETURN(const auto own, MemoryText(context_.rank, *context_.device, memory_after_two_, guard_.get()));
     progress_->Finish();
-    Say(*own);
-    Say(*sent);
-    Say(guard_ == nullptr ? JobMemoryText(plan_, *memory, context_.launcher) : "");
+    Say(own);
+    Say(sent);
+    Say(guard_ == nullptr ? JobMemoryText(plan_, memory, context_.launcher) : "");
   }
   // The launcher's memory and that of each rank are one sum as long as all of them live.
   return context_.control->Barrier(AxisSet::All());

@@ -84,11 +84,8 @@ auto MeasureProducts(ProductBench& bench, const TuneLimits& limits, const std::f
   }
   for (int64_t round = 0; round < limits.rounds; ++round) {
     for (Candidate& candidate : candidates) {
-      const auto measured = time(candidate, candidate.repeats);
-      if (!measured) {
-        return measured.error();
-      }
-      candidate.times.push_back(*measured);
+      ASSIGN_OR_RETURN(const auto measured, time(candidate, candidate.repeats));
+      candidate.times.push_back(measured);
     }
     // The next round has another order, so that each candidate comes after others, early and late.
     std::ranges::reverse(candidates);
@@ -195,11 +192,8 @@ auto TuneProducts(const RankContext& context, RankBinder& binder, const ProductR
     RETURN_IF_ERROR(MeasuresOn(*context.control, measures));
   } while (measures);
   RETURN_IF_ERROR(FollowRankZero(*context.control, chosen ? Status(Success{}) : chosen.error()));
-  const auto text = TextOfRankZero(*context.control, chosen ? TextOf(*chosen) : "");
-  if (!text) {
-    return text.error();
-  }
-  auto record = ProductRecordIn(*text);
+  ASSIGN_OR_RETURN(const auto text, TextOfRankZero(*context.control, chosen ? TextOf(*chosen) : ""));
+  auto record = ProductRecordIn(text);
   CHECK(record.has_value(), "rank 0 sent no record of products");
   return *std::move(record);
 }

@@ -18,18 +18,15 @@ auto IdStream::Open(const FileList& list, TokenFormat format) -> ErrorOr<std::un
 }
 
 auto IdStream::AddFile(const std::string& path, const FilePurpose& purpose) -> Status {
-  auto file = OpenTokenFile(path, format_, purpose);
-  if (!file) {
-    return file.error();
-  }
-  RETURN_IF_ERROR(CheckNoneFits(*file, noun_, range_));
+  ASSIGN_OR_RETURN(auto file, OpenTokenFile(path, format_, purpose));
+  RETURN_IF_ERROR(CheckNoneFits(file, noun_, range_));
   if (format_ == TokenFormat::Megatron) {
-    const auto index = MegatronIndex::Open(path, file->file_bytes, purpose);
+    const auto index = MegatronIndex::Open(path, file.file_bytes, purpose);
     const Status follows = index ? index->CheckEntries() : Status(index.error());
     RETURN_IF_ERROR(follows);
   }
-  const int64_t num_ids = file->num_ids;
-  files_.push_back({.file = *std::move(file), .begin = num_ids_});
+  const int64_t num_ids = file.num_ids;
+  files_.push_back({.file = std::move(file), .begin = num_ids_});
   num_ids_ += num_ids;
   return Success{};
 }

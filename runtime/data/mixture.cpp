@@ -15,11 +15,8 @@ Mixture::Mixture(const DataSource& data, int64_t samples_per_step, SampleQuotas 
 }
 
 auto Mixture::Create(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<Mixture> {
-  auto quotas = SampleQuotas::Create(data, samples_per_step, steps);
-  if (!quotas) {
-    return quotas.error();
-  }
-  return Mixture(data, samples_per_step, *std::move(quotas));
+  ASSIGN_OR_RETURN(auto quotas, SampleQuotas::Create(data, samples_per_step, steps));
+  return Mixture(data, samples_per_step, std::move(quotas));
 }
 
 auto Mixture::GoTo(int64_t step) -> Status {

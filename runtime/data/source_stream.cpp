@@ -8,23 +8,18 @@ namespace shardc {
 auto SourceStream::Open(const DataSource& data, const TokenSource& source) -> ErrorOr<SourceStream> {
   CHECK(!source.files.empty(), "source {} names no files", source.name);
   SourceStream stream;
-  auto tokens = IdStream::Open(
-      {.name = source.name, .purpose = TokenPurpose(source), .range = TokenRange(data), .paths = source.files},
-      data.format);
-  if (!tokens) {
-    return tokens.error();
-  }
-  stream.tokens_ = *std::move(tokens);
+  ASSIGN_OR_RETURN(
+      stream.tokens_,
+      IdStream::Open(
+          {.name = source.name, .purpose = TokenPurpose(source), .range = TokenRange(data), .paths = source.files},
+          data.format));
   stream.order_ = data.order;
   stream.seed_ = source.name.empty() ? data.seed : DerivedSeed(data.seed, source.name);
   stream.seq_ = data.seq;
   stream.eval_tokens_ = data.eval_tokens;
-  const auto splits = CutIntoSamples(data, source, stream.num_tokens(), source.files.size());
-  if (!splits) {
-    return splits.error();
-  }
-  stream.num_train_samples_ = splits->train_samples;
-  stream.num_eval_samples_ = splits->eval_samples;
+  ASSIGN_OR_RETURN(const auto splits, CutIntoSamples(data, source, stream.num_tokens(), source.files.size()));
+  stream.num_train_samples_ = splits.train_samples;
+  stream.num_eval_samples_ = splits.eval_samples;
   return stream;
 }
 

@@ -25,35 +25,24 @@ auto TokenReader::Open(const DataSource& data, const Heads& heads, RunSize run)
     return reader;
   }
   for (const TokenSource& source : data.sources) {
-    auto stream = SourceStream::Open(data, source);
-    if (!stream) {
-      return stream.error();
-    }
-    reader->sources_.push_back(*std::move(stream));
+    ASSIGN_OR_RETURN(auto stream, SourceStream::Open(data, source));
+    reader->sources_.push_back(std::move(stream));
   }
   if (data.has_eval_files()) {
-    auto eval = IdStream::Open(EvalList(data), data.format);
-    if (!eval) {
-      return eval.error();
-    }
-    RETURN_IF_ERROR(CheckEvalTokens(data, (*eval)->num_ids()));
-    reader->eval_ = *std::move(eval);
+    ASSIGN_OR_RETURN(auto eval, IdStream::Open(EvalList(data), data.format));
+    RETURN_IF_ERROR(CheckEvalTokens(data, eval->num_ids()));
+    reader->eval_ = std::move(eval);
   }
   if (data.is_mixture()) {
-    auto mixture = Mixture::Create(data, run.samples_per_step, run.steps);
-    if (!mixture) {
-      return mixture.error();
-    }
-    reader->mixture_ = *std::move(mixture);
+    ASSIGN_OR_RETURN(reader->mixture_, Mixture::Create(data, run.samples_per_step, run.steps));
   }
   for (const TargetHead& head : heads) {
-    auto targets = IdStream::Open(
-        {.name = head.name, .purpose = TargetPurpose(), .range = TargetRange(head), .paths = head.files}, data.format);
-    if (!targets) {
-      return targets.error();
-    }
-    RETURN_IF_ERROR(CompareTargets(head.name, (*targets)->num_ids(), reader->num_tokens()));
-    reader->targets_.Add(*std::move(targets));
+    ASSIGN_OR_RETURN(
+        auto targets,
+        IdStream::Open({.name = head.name, .purpose = TargetPurpose(), .range = TargetRange(head), .paths = head.files},
+                       data.format));
+    RETURN_IF_ERROR(CompareTargets(head.name, targets->num_ids(), reader->num_tokens()));
+    reader->targets_.Add(std::move(targets));
   }
   reader->heads_ = heads;
   return reader;
@@ -110,14 +99,11 @@ auto TokenReader::CountRun() const -> ErrorOr<std::vector<SourceUse>> {
   if (!mixture_) {
     return uses;
   }
-  const auto run = CountRunSamples(data_, run_.samples_per_step, run_.steps);
-  if (!run) {
-    return run.error();
-  }
+  ASSIGN_OR_RETURN(const auto run, CountRunSamples(data_, run_.samples_per_step, run_.steps));
   for (size_t s = 0; s < sources_.size(); ++s) {
     uses.push_back({.name = data_.sources[s].name,
-                    .samples = run->samples[s],
-                    .is_exact = run->is_exact,
+                    .samples = run.samples[s],
+                    .is_exact = run.is_exact,
                     .epoch_samples = sources_[s].num_train_samples()});
   }
   return uses;
@@ -130,11 +116,7 @@ auto TokenReader::PositionOf(Split split, int64_t index) -> ErrorOr<std::optiona
   }
   MixedSample sample{0, index};
   if (mixture_) {
-    const auto mixed = mixture_->At(index);
-    if (!mixed) {
-      return mixed.error();
-    }
-    sample = *mixed;
+    ASSIGN_OR_RETURN(sample, mixture_->At(index));
   }
   SourceStream& source = sources_[sample.source];
   return std::optional(SourcePosition{&source.tokens(), source.BeginOfTrain(sample.index)});
@@ -161,14 +143,11 @@ auto TokenReader::ReadIds(Split split, int64_t index) -> ErrorOr<bool> {
     }
     return exists;
   }
-  const auto position = PositionOf(split, index);
-  if (!position) {
-    return position.error();
+  ASSIGN_OR_RETURN(const auto position, PositionOf(split, index));
+  if (position.has_value()) {
+    RETURN_IF_ERROR(position->ids->Read(position->begin, data_.seq + 1, ids_.data()));
   }
-  if (position->has_value()) {
-    RETURN_IF_ERROR((*position)->ids->Read((*position)->begin, data_.seq + 1, ids_.data()));
-  }
-  return position->has_value();
+  return position.has_value();
 }
 
 auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_t* targets, int64_t stride, HeadId head)
@@ -182,11 +161,8 @@ auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_
     }
     return Success{};
   }
-  const auto read = ReadIds(split, index);
-  if (!read) {
-    return read.error();
-  }
-  const bool exists = *read;
+  ASSIGN_OR_RETURN(const auto read, ReadIds(split, index));
+  const bool exists = read;
   for (int64_t s = 0; s < seq; ++s) {
     tokens[s * stride] = exists ? ids_[static_cast<size_t>(s)] : 0;
     targets[s * stride] = exists ? ids_[static_cast<size_t>(s) + 1] : -1;
@@ -196,13 +172,10 @@ auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_
 
 auto TokenReader::ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status {
   const int64_t seq = data_.seq;
-  const auto position = PositionOf(split, index);
-  if (!position) {
-    return position.error();
-  }
-  const bool exists = position->has_value();
+  ASSIGN_OR_RETURN(const auto position, PositionOf(split, index));
+  const bool exists = position.has_value();
   if (exists) {
-    RETURN_IF_ERROR(targets_[head]->Read((*position)->begin + 1, seq, ids_.data()));
+    RETURN_IF_ERROR(targets_[head]->Read(position->begin + 1, seq, ids_.data()));
   }
   for (int64_t s = 0; s < seq; ++s) {
     targets[s * stride] = exists ? ids_[static_cast<size_t>(s)] : -1;

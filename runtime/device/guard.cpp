@@ -210,11 +210,8 @@ auto Guard::CheckDead(Arena arena_name, int64_t begin_granule, int64_t end_granu
       ++end;
     }
     const Interval where{begin * GranuleBytes, std::min(arena.bytes, end * GranuleBytes)};
-    const auto looked = FindChange(arena, where, paint_at(begin));
-    if (!looked) {
-      return looked.error();
-    }
-    if (const std::optional<Change>& change = *looked) {
+    ASSIGN_OR_RETURN(const auto looked, FindChange(arena, where, paint_at(begin)));
+    if (const std::optional<Change>& change = looked) {
       const BufferId last = arena.tenants[static_cast<size_t>(change->offset / GranuleBytes)];
       return Fail(ExitCode::InternalFault,
                   "guard: byte {} of the {} arena was written where no buffer lives: it holds 0x{:02x}{}",
@@ -234,11 +231,8 @@ auto Guard::CheckZones(BufferId id, std::string_view when) -> Status {
   const Interval region = RegionOf(id);
   const Interval body{buffer.offset, buffer.offset + buffer.bytes.value};
   for (const Interval& zone : {Interval{region.begin, body.begin}, Interval{body.end, region.end}}) {
-    const auto looked = FindChange(arena, zone, ZonePaint);
-    if (!looked) {
-      return looked.error();
-    }
-    if (const std::optional<Change>& change = *looked) {
+    ASSIGN_OR_RETURN(const auto looked, FindChange(arena, zone, ZonePaint));
+    if (const std::optional<Change>& change = looked) {
       const OpTouches* toucher = StateOf(id).toucher;
       return Fail(ExitCode::InternalFault,
                   "guard: byte {} of {} lies outside of it and was written {}: it holds 0x{:02x}{}",

@@ -58,13 +58,10 @@ InitialValues::InitialValues(InitSources sources, std::string_view name, OpenLoa
 auto InitialValues::OpenTensors() -> Status {
   for (size_t i = loaded_.size(); i < program_.loads.size(); ++i) {
     CHECK(open_ != nullptr, "`{}` without a checkpoint", parameter_.rule.text());
-    const auto tensor = open_(program_.loads[i].tensor);
-    if (!tensor) {
-      return tensor.error();
-    }
-    CHECK((*tensor)->num_elements() == program_.loads[i].num_elements, "{} has {} elements, not {}",
-          program_.loads[i].tensor, (*tensor)->num_elements(), program_.loads[i].num_elements);
-    loaded_.push_back(*tensor);
+    ASSIGN_OR_RETURN(const auto tensor, open_(program_.loads[i].tensor));
+    CHECK(tensor->num_elements() == program_.loads[i].num_elements, "{} has {} elements, not {}",
+          program_.loads[i].tensor, tensor->num_elements(), program_.loads[i].num_elements);
+    loaded_.push_back(tensor);
   }
   return Success{};
 }

@@ -87,14 +87,11 @@ auto Examination::MeasureLinks() -> Status {
   if (hosts == 1 || !meeting_.is_first_of_host()) {
     return Success{};
   }
-  const auto group = meeting_.Connect("doctor", meeting_.place().host(), hosts);
-  if (!group) {
-    return group.error();
-  }
+  ASSIGN_OR_RETURN(const auto group, meeting_.Connect("doctor", meeting_.place().host(), hosts));
   std::vector<double> seconds;
   for (int i = 0; i < NumBarriers; ++i) {
     const Stopwatch watch;
-    RETURN_IF_ERROR((*group)->Barrier());
+    RETURN_IF_ERROR(group->Barrier());
     seconds.push_back(watch.Elapsed().value);
   }
   std::ranges::nth_element(seconds, seconds.begin() + NumBarriers / 2);
@@ -105,7 +102,7 @@ auto Examination::MeasureLinks() -> Status {
   double best = 0;
   for (int i = 0; i < NumTransfers; ++i) {
     const Stopwatch watch;
-    RETURN_IF_ERROR((*group)->AllToAll(sent.data(), BytesPerPeer, received.data(), BytesPerPeer));
+    RETURN_IF_ERROR(group->AllToAll(sent.data(), BytesPerPeer, received.data(), BytesPerPeer));
     best = std::max(best, static_cast<double>(BytesPerPeer * (hosts - 1)) / watch.Elapsed().value);
   }
   own_["bytes_per_second"] = best;
@@ -295,12 +292,9 @@ auto Examination::Run() -> ErrorOr<ExitCode> {
   RETURN_IF_ERROR(ReadClocks());
   keep(ProbeRunDirectory());
   keep(meeting_.Agree("doctor/links", MeasureLinks()));
-  const auto texts = meeting_.Gather("doctor/hosts", meeting_.is_first_of_host() ? own_.dump() : "");
-  if (!texts) {
-    return texts.error();
-  }
+  ASSIGN_OR_RETURN(const auto texts, meeting_.Gather("doctor/hosts", meeting_.is_first_of_host() ? own_.dump() : ""));
   std::vector<Json> hosts;
-  for (const std::string& text : *texts) {
+  for (const std::string& text : texts) {
     if (!text.empty()) {
       Json host = Json::parse(text);
       const double first = hosts.empty() ? host["clock"].get<double>() : hosts[0]["clock"].get<double>();
@@ -339,15 +333,12 @@ auto RunDoctor(const std::optional<LaunchPlace>& place, const DoctorOptions& opt
   }
   // While links are measured, nobody asks the store anything: each exchange may take as long as the timeout.
   constexpr double Exchanges = NumBarriers + NumTransfers + 1;
-  auto meeting = Meeting::Open(*place, {.own_address = options.own_address,
-                                        .timeout = options.timeout,
-                                        .longest_silence = Seconds{Exchanges * options.timeout.value},
-                                        .command = "shardc doctor"});
-  if (!meeting) {
-    return meeting.error();
-  }
-  auto result = Examination(*meeting, options).Run();
-  meeting->Close(result && *result == ExitCode::Environment ? ErrorOr<ExitCode>(ExitCode::Ok) : result);
+  ASSIGN_OR_RETURN(auto meeting, Meeting::Open(*place, {.own_address = options.own_address,
+                                                        .timeout = options.timeout,
+                                                        .longest_silence = Seconds{Exchanges * options.timeout.value},
+                                                        .command = "shardc doctor"}));
+  auto result = Examination(meeting, options).Run();
+  meeting.Close(result && *result == ExitCode::Environment ? ErrorOr<ExitCode>(ExitCode::Ok) : result);
   return result;
 }
 

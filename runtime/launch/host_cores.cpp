@@ -28,15 +28,12 @@ auto CheckHostCores(const Mesh& mesh, Meeting& meeting) -> Status {
   if (place.num_hosts() == 1) {
     return Success{};
   }
-  const auto texts = meeting.Gather("cores", OwnCores());
-  if (!texts) {
-    return texts.error();
-  }
+  ASSIGN_OR_RETURN(const auto texts, meeting.Gather("cores", OwnCores()));
   std::set<std::string> cores;
   bool is_known = true;
   const int64_t first = place.host() * place.local_num_processes;
   for (int64_t process = first; process < first + place.local_num_processes; ++process) {
-    const std::string& text = (*texts)[static_cast<size_t>(process)];
+    const std::string& text = texts[static_cast<size_t>(process)];
     is_known = is_known && !text.empty();
     std::istringstream stream(text);
     for (std::string core; stream >> core;) {

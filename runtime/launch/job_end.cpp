@@ -43,11 +43,8 @@ static auto OutputOf(const std::string& command) -> std::string {
 
 auto EndOfJob(const LookUp& look_up) -> ErrorOr<std::optional<std::chrono::steady_clock::time_point>> {
   using Clock = std::chrono::steady_clock;
-  const auto told = FindEndTime(look_up);
-  if (!told) {
-    return told.error();
-  }
-  std::optional<int64_t> end = *told;
+  ASSIGN_OR_RETURN(const auto told, FindEndTime(look_up));
+  std::optional<int64_t> end = told;
   const char* job = look_up("SLURM_JOB_ID");
   const std::string id = job == nullptr ? "" : job;
   if (!end && !id.empty() && std::ranges::all_of(id, [](char c) { return c >= '0' && c <= '9'; })) {
@@ -56,7 +53,7 @@ auto EndOfJob(const LookUp& look_up) -> ErrorOr<std::optional<std::chrono::stead
   if (end && *end <= std::time(nullptr)) {
     // A launch that ended at once would be started again, for one step each time.
     RunLog().Print(fmt::format("warning: the job of Slurm ended {} s ago, by {}; the launch goes on without an end\n",
-                               std::time(nullptr) - *end, *told ? "SLURM_JOB_END_TIME" : "`scontrol show job`"));
+                               std::time(nullptr) - *end, told ? "SLURM_JOB_END_TIME" : "`scontrol show job`"));
     end.reset();
   }
   if (!end) {

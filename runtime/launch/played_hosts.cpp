@@ -29,18 +29,15 @@ static auto PlayHost(const Plan& plan, const LaunchOptions& options, const RankM
                           .master_host = "127.0.0.1",
                           .master_port = port};
   const auto run = [&]() -> ErrorOr<ExitCode> {
-    auto meeting = Meeting::Open(place, {.opens_store = false,
-                                         .own_address = "127.0.0.1",
-                                         .timeout = options.timeout,
-                                         .host_suffix = fmt::format("#{}", host),
-                                         .interrupt = StopsBetweenWaits()});
-    if (!meeting) {
-      return meeting.error();
-    }
+    ASSIGN_OR_RETURN(auto meeting, Meeting::Open(place, {.opens_store = false,
+                                                         .own_address = "127.0.0.1",
+                                                         .timeout = options.timeout,
+                                                         .host_suffix = fmt::format("#{}", host),
+                                                         .interrupt = StopsBetweenWaits()}));
     LaunchOptions played = options;
     played.hosts_are_played = true;
-    auto result = LaunchHost(plan, played, rank_main, *meeting);
-    meeting->Close(result);
+    auto result = LaunchHost(plan, played, rank_main, meeting);
+    meeting.Close(result);
     return result;
   };
   const auto result = run();
@@ -66,10 +63,8 @@ auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const Ran
     return Fail(ExitCode::Environment, "the plan is for {} hosts; one machine plays at most {}", num_hosts,
                 MostPlayedHosts);
   }
-  const auto store = StoreServer::Start({"127.0.0.1", 0}, {.linger = Seconds{0}, .prefix = PrefixOf({})});
-  if (!store) {
-    return store.error();
-  }
+  ASSIGN_OR_RETURN(const auto store,
+                   StoreServer::Start({"127.0.0.1", 0}, {.linger = Seconds{0}, .prefix = PrefixOf({})}));
   std::cout.flush();
   std::fflush(nullptr);
   const pid_t player = getpid();
@@ -81,7 +76,7 @@ auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const Ran
       if (getppid() != player) {
         _exit(static_cast<int>(ExitCode::Environment));
       }
-      _exit(static_cast<int>(PlayHost(plan, options, rank_main, host, store->port())));
+      _exit(static_cast<int>(PlayHost(plan, options, rank_main, host, store.port())));
     }
     if (pid < 0) {
       const int error = errno;

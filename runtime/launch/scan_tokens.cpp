@@ -26,18 +26,12 @@ constexpr size_t MostEntries = 64;
 static auto ReadEntries(const Descriptor& folder, int64_t host) -> ErrorOr<std::vector<std::string>> {
   std::vector<std::string> entries;
   const std::string name = ScanRecordName(host);
-  const auto status = StatusAt(folder, name);
-  if (!status) {
-    return status.error();
-  }
-  if (status->kind == EntryKind::Missing) {
+  ASSIGN_OR_RETURN(const auto status, StatusAt(folder, name));
+  if (status.kind == EntryKind::Missing) {
     return entries;
   }
-  const auto text = ReadFileAt(folder, name, MostRecordBytes);
-  if (!text) {
-    return text.error();
-  }
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  ASSIGN_OR_RETURN(const auto text, ReadFileAt(folder, name, MostRecordBytes));
+  const auto json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_object() && json.contains("scanned") && json["scanned"].is_array()) {
     for (const auto& entry : json["scanned"]) {
       if (entry.is_string()) {
@@ -94,11 +88,8 @@ static auto CheckEach(const std::vector<FileList>& lists, TokenFormat format) ->
 /// Returns ScannedTokens::files. Errors: the files are not fit for a run.
 static auto IdentifyFiles(const Plan& plan, const std::vector<FileList>& lists) -> ErrorOr<std::string> {
   const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
-  const auto identity = tokens ? IdentityOf(lists, plan.data.format) : tokens.error();
-  if (!identity) {
-    return identity.error();
-  }
-  std::string files = fmt::format("{}; {}, below {}", *identity, ToText(plan.data.format), plan.data.vocab);
+  ASSIGN_OR_RETURN(const auto identity, tokens ? IdentityOf(lists, plan.data.format) : tokens.error());
+  std::string files = fmt::format("{}; {}, below {}", identity, ToText(plan.data.format), plan.data.vocab);
   for (const TargetHead& head : plan.heads) {
     files += fmt::format("; targets of {} below {}", head.name, head.vocab);
   }
@@ -215,11 +206,8 @@ auto ScanTokensTogether(const Plan& plan, const TokenScan& scan, Meeting& meetin
     RETURN_IF_ERROR(own ? meeting.EndHold() : Status(Success{}));
     RETURN_IF_ERROR(meeting.Tell(key, own ? own->ToText() : ""));
   } else {
-    const auto told = meeting.Hear(key, 0);
-    if (!told) {
-      return told.error();
-    }
-    const ScannedTokens first = ScannedTokens::FromText(*told);
+    ASSIGN_OR_RETURN(const auto told, meeting.Hear(key, 0));
+    const ScannedTokens first = ScannedTokens::FromText(told);
     own = first;
     if (meeting.is_first_of_host() && !first.digests.empty()) {
       own = ScanTokens(plan, scan, first);
@@ -239,15 +227,12 @@ auto RecordScan(const RunDirectory& directory, int64_t host, const ScannedTokens
   if (!scanned.is_new) {
     return Success{};
   }
-  auto entries = ReadEntries(directory.folder(), host);
-  if (!entries) {
-    return entries.error();
+  ASSIGN_OR_RETURN(auto entries, ReadEntries(directory.folder(), host));
+  entries.push_back(scanned.ToText());
+  if (entries.size() > MostEntries) {
+    entries.erase(entries.begin());
   }
-  entries->push_back(scanned.ToText());
-  if (entries->size() > MostEntries) {
-    entries->erase(entries->begin());
-  }
-  const nlohmann::ordered_json json{{"format_version", "1.0"}, {"scanned", *entries}};
+  const nlohmann::ordered_json json{{"format_version", "1.0"}, {"scanned", entries}};
   return PutFileAt(directory.folder(), ScanRecordName(host), json.dump(2) + "\n");
 }
 

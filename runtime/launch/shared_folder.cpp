@@ -27,17 +27,11 @@ static auto ProbeName(const std::string& launch, int64_t host) -> std::string {
 static auto WriteProbe(const Meeting& meeting, const SharedFolder& folder, const std::string& launch) -> Status {
   const std::string name = ProbeName(launch, meeting.place().host());
   const auto write = [&]() -> Status {
-    const auto directory = RunDirectory::Open(folder.path);
-    if (!directory) {
-      return directory.error();
-    }
+    ASSIGN_OR_RETURN(const auto directory, RunDirectory::Open(folder.path));
     // As a temporary file that is synced and renamed.
-    RETURN_IF_ERROR(PutFileAt(directory->folder(), name, launch));
-    const auto read = ReadFileAt(directory->folder(), name, 4096);
-    if (!read) {
-      return read.error();
-    }
-    return *read == launch ? Status(Success{}) : Fail(ExitCode::Environment, "it reads another text than it wrote");
+    RETURN_IF_ERROR(PutFileAt(directory.folder(), name, launch));
+    ASSIGN_OR_RETURN(const auto read, ReadFileAt(directory.folder(), name, 4096));
+    return read == launch ? Status(Success{}) : Fail(ExitCode::Environment, "it reads another text than it wrote");
   };
   const Status written = write();
   return written ? written
@@ -69,11 +63,9 @@ static auto AwaitProbe(const SharedFolder& folder, const std::string& launch) ->
 auto ProbeSharedFolder(Meeting& meeting, const SharedFolder& folder, std::optional<Seconds>& seen) -> Status {
   const bool writes = meeting.is_first_of_host();
   const std::string key = "probe/" + folder.what;
-  const auto texts = meeting.Gather(key, meeting.is_first() ? fmt::format("{:08x}", std::random_device()()) : "");
-  if (!texts) {
-    return texts.error();
-  }
-  const std::string& launch = texts->front();
+  ASSIGN_OR_RETURN(const auto texts,
+                   meeting.Gather(key, meeting.is_first() ? fmt::format("{:08x}", std::random_device()()) : ""));
+  const std::string& launch = texts.front();
   Status all = meeting.Agree(key + "/written", writes ? WriteProbe(meeting, folder, launch) : Status(Success{}));
   if (all) {
     // Processes of one host may see different file systems at one path.

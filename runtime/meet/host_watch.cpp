@@ -28,11 +28,7 @@ HostWatch::~HostWatch() {
 }
 
 auto HostWatch::Connect(Seconds timeout) -> Status {
-  auto store = JobStore::Connect(options_.network.store, options_.network.prefix, timeout);
-  if (!store) {
-    return store.error();
-  }
-  store_ = *std::move(store);
+  ASSIGN_OR_RETURN(store_, JobStore::Connect(options_.network.store, options_.network.prefix, timeout));
   // Only the host's first process polls the store, and by the time of its call has noticed that the store is silent.
   // The others call it once, when the host fails, so they get the short timeout.
   store_->BoundCalls(options_.speaks_for_host ? StoreTimeout : LastCallTimeout);

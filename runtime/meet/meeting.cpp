@@ -104,11 +104,7 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
   meeting.network_.own_address = options.own_address;
   meeting.network_.host_name = meeting.host_name_;
   if (options.own_address.empty()) {
-    const auto own = LocalAddressTowards(place.master_host);
-    if (!own) {
-      return own.error();
-    }
-    meeting.network_.own_address = *own;
+    ASSIGN_OR_RETURN(meeting.network_.own_address, LocalAddressTowards(place.master_host));
   }
   WarnOfAnyAddress(place);
   WarnOfLoopback(place, meeting.network_.own_address);
@@ -203,12 +199,9 @@ auto Meeting::CompareWorlds() -> Status {
 auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
   RETURN_IF_ERROR(CompareWorlds());
   const Introduction mine{.host = host_name_, .facts = facts, .code = CodeOf(own), .error = TextOf(own, MostToldBytes)};
-  const auto texts = Gather("introductions", mine.ToText());
-  if (!texts) {
-    return texts.error();
-  }
+  ASSIGN_OR_RETURN(const auto texts, Gather("introductions", mine.ToText()));
   std::vector<Introduction> all;
-  for (const std::string& text : *texts) {
+  for (const std::string& text : texts) {
     all.push_back(Introduction::FromText(text));
     host_names_->push_back(all.back().host);
   }
@@ -270,10 +263,7 @@ auto Meeting::Connect(const std::string& name, int64_t index, int64_t size) -> E
 auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {
   const ToldOutcome own{
       .code = CodeOf(mine), .error = TextOf(mine, MostToldBytes), .host = mine.ok() ? "" : host_name_};
-  const auto texts = Gather("agree/" + what, own.ToText());
-  if (!texts) {
-    return texts.error();
-  }
+  ASSIGN_OR_RETURN(const auto texts, Gather("agree/" + what, own.ToText()));
   constexpr size_t MostShown = 3;
   int64_t code = 0;
   struct OfProcess {
@@ -281,8 +271,8 @@ auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {
     size_t process;
   };
   std::vector<OfProcess> errors;
-  for (size_t i = 0; i < texts->size(); ++i) {
-    ToldOutcome told = ToldOutcome::FromText((*texts)[i]);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    ToldOutcome told = ToldOutcome::FromText(texts[i]);
     code = code == 0 ? told.code : code;
     const bool is_known =
         std::ranges::any_of(errors, [&](const auto& other) { return other.told.error == told.error; });

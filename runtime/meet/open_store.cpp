@@ -91,12 +91,9 @@ static auto Twice(const Seat& seat, const std::string& lines) -> Error {
 /// Takes the seat of this process. Errors: another process has the same number.
 static auto TakeSeat(const Seat& seat, JobStore& store) -> Status {
   RETURN_IF_ERROR(store.Append(SeatKey(seat), fmt::format("{} process {}\n", seat.host_name, getpid())));
-  const auto lines = store.TryGet(SeatKey(seat));
-  if (!lines) {
-    return lines.error();
-  }
-  if (std::ranges::count(lines->value_or(""), '\n') > 1) {
-    const Error twice = Twice(seat, **lines);
+  ASSIGN_OR_RETURN(const auto lines, store.TryGet(SeatKey(seat)));
+  if (std::ranges::count(lines.value_or(""), '\n') > 1) {
+    const Error twice = Twice(seat, *lines);
     RETURN_IF_ERROR(store.Abandon(twice));
     return twice;
   }

@@ -99,13 +99,10 @@ auto SharedArenas::Create(const ArenaSizes& sizes, Interval ranks, int64_t per_h
     for (size_t i = 0; i < NumArenas; ++i) {
       const auto arena = static_cast<Arena>(i);
       if (IsShared(arena) && arenas.OwnerOf(arena, local_rank) == local_rank) {
-        auto mapping = file.descriptor < 0 ? Mapping::Create(sizes[i], Mapping::Kind::Shared)
-                                           : Mapping::OfFile(sizes[i], file.descriptor, file.begin);
-        if (!mapping) {
-          return mapping.error();
-        }
+        ASSIGN_OR_RETURN(auto mapping, file.descriptor < 0 ? Mapping::Create(sizes[i], Mapping::Kind::Shared)
+                                                           : Mapping::OfFile(sizes[i], file.descriptor, file.begin));
         file.begin += RoundUp(sizes[i], PageSize());
-        arenas.mappings_[local_rank][i] = *std::move(mapping);
+        arenas.mappings_[local_rank][i] = std::move(mapping);
       }
     }
   }
@@ -145,11 +142,7 @@ auto ArenaSet::Create(const SharedArenas& shared, int64_t rank) -> ErrorOr<Arena
   set.shared_ = &shared;
   for (size_t i = 0; i < NumArenas; ++i) {
     if (!IsShared(static_cast<Arena>(i))) {
-      auto mapping = Mapping::Create(shared.sizes()[i], Mapping::Kind::Private);
-      if (!mapping) {
-        return mapping.error();
-      }
-      set.own_[i] = *std::move(mapping);
+      ASSIGN_OR_RETURN(set.own_[i], Mapping::Create(shared.sizes()[i], Mapping::Kind::Private));
     }
   }
   return set;

@@ -77,38 +77,26 @@ class LineBuffer {
 
 /// Moves the lines of later steps, and those that are no object with a step, to the folder `dropped`.
 auto CutBack(const Descriptor& run_dir, int64_t restored_step, const Descriptor& dropped) -> Status {
-  const auto status = StatusAt(run_dir, MetricsName);
-  if (!status) {
-    return status.error();
-  }
-  if (status->kind == EntryKind::Missing) {
+  ASSIGN_OR_RETURN(const auto status, StatusAt(run_dir, MetricsName));
+  if (status.kind == EntryKind::Missing) {
     return Success{};
   }
   const auto file = OpenFileAt(run_dir, MetricsName);
-  const auto bytes = file ? FileBytes(*file) : file.error();
-  if (!bytes) {
-    return bytes.error();
-  }
-  auto kept = AtomicFile::CreateAt(run_dir, MetricsName);
-  if (!kept) {
-    return kept.error();
-  }
+  ASSIGN_OR_RETURN(const auto bytes, file ? FileBytes(*file) : file.error());
+  ASSIGN_OR_RETURN(auto kept, AtomicFile::CreateAt(run_dir, MetricsName));
   std::optional<AtomicFile> taken_out;
   LineBuffer kept_lines;
   LineBuffer taken_out_lines;
-  RETURN_IF_ERROR(ForEachLineOf(*file, *bytes, [&](std::string_view line) -> Status {
+  RETURN_IF_ERROR(ForEachLineOf(*file, bytes, [&](std::string_view line) -> Status {
     if (const auto step = StepOf(line); step && *step <= restored_step) {
-      return kept_lines.Add(*kept, line);
+      return kept_lines.Add(kept, line);
     }
     if (line.empty()) {
       return Success{};
     }
     if (!taken_out) {
-      auto created = AtomicFile::CreateAt(dropped, DroppedMetricsName);
-      if (!created) {
-        return created.error();
-      }
-      taken_out.emplace(*std::move(created));
+      ASSIGN_OR_RETURN(auto created, AtomicFile::CreateAt(dropped, DroppedMetricsName));
+      taken_out.emplace(std::move(created));
     }
     return taken_out_lines.Add(*taken_out, line);
   }));
@@ -116,9 +104,9 @@ auto CutBack(const Descriptor& run_dir, int64_t restored_step, const Descriptor&
     RETURN_IF_ERROR(taken_out_lines.Flush(*taken_out));
     RETURN_IF_ERROR(taken_out->Commit());
   }
-  RETURN_IF_ERROR(kept_lines.Flush(*kept));
+  RETURN_IF_ERROR(kept_lines.Flush(kept));
   // A file that has another name besides is not appended to: that one may be anybody's.
-  return kept_lines.num_bytes() == *bytes && status->num_links <= 1 ? Status(Success{}) : kept->Commit();
+  return kept_lines.num_bytes() == bytes && status.num_links <= 1 ? Status(Success{}) : kept.Commit();
 }
 
 }  // namespace
@@ -137,15 +125,9 @@ auto EvalLine(int64_t step, double eval_loss, const std::vector<HeadLoss>& terms
 auto MetricsWriter::Open(const Descriptor& run_dir, int64_t restored_step, const Descriptor& dropped)
     -> ErrorOr<std::unique_ptr<MetricsWriter>> {
   RETURN_IF_ERROR(CutBack(run_dir, restored_step, dropped));
-  auto file = OpenForAppendAt(run_dir, MetricsName);
-  if (!file) {
-    return file.error();
-  }
-  const auto status = StatusOf(*file);
-  if (!status) {
-    return status.error();
-  }
-  return std::unique_ptr<MetricsWriter>(new MetricsWriter(&run_dir, *std::move(file), *status));
+  ASSIGN_OR_RETURN(auto file, OpenForAppendAt(run_dir, MetricsName));
+  ASSIGN_OR_RETURN(const auto status, StatusOf(file));
+  return std::unique_ptr<MetricsWriter>(new MetricsWriter(&run_dir, std::move(file), status));
 }
 
 auto MetricsWriter::Write(const StepMetrics& metrics) -> Status {
@@ -180,14 +162,11 @@ auto MetricsWriter::WriteEval(int64_t step, double eval_loss, const std::vector<
 }
 
 auto MetricsWriter::Append(const std::string& line) -> Status {
-  const auto there = StatusAt(run_dir_, MetricsName);
-  if (!there) {
-    return there.error();
-  }
-  if (!there->IsSameAs(status_)) {
+  ASSIGN_OR_RETURN(const auto there, StatusAt(run_dir_, MetricsName));
+  if (!there.IsSameAs(status_)) {
     return Fail(ExitCode::Environment,
                 "{} was {} during the run, so that its lines would be lost; put it back and start again", file_.path(),
-                there->kind == EntryKind::Missing ? "removed" : "replaced");
+                there.kind == EntryKind::Missing ? "removed" : "replaced");
   }
   return AppendAll(file_, line + "\n");
 }

@@ -92,12 +92,9 @@ auto Ipv4First(std::vector<SocketAddress> addresses) -> std::vector<SocketAddres
 
 auto LocalAddressTowards(const std::string& host) -> ErrorOr<std::string> {
   // Connecting a datagram socket sends nothing: the kernel chooses the route. Any port does.
-  const auto addresses = Resolve({host, 9});
-  if (!addresses) {
-    return addresses.error();
-  }
+  ASSIGN_OR_RETURN(const auto addresses, Resolve({host, 9}));
   int reason = 0;
-  for (const SocketAddress& address : *addresses) {
+  for (const SocketAddress& address : addresses) {
     const OwnedDescriptor socket_to_it(socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     SocketAddress own{.bytes = {}, .size = sizeof(sockaddr_storage)};
     if (socket_to_it.is_open() && connect(socket_to_it.number(), address.data(), address.size) == 0 &&

@@ -252,22 +252,16 @@ auto JobStore::Read(const std::string& key, Clock::time_point deadline) -> Error
   const std::string piece_key(parsed.ptr + 1, end);
   std::string whole;
   for (size_t i = 0; i < num_pieces; ++i) {
-    const auto piece = get(FullKey(fmt::format("{}.{}", piece_key, i)));
-    if (!piece) {
-      return piece.error();
-    }
-    whole += *piece;
+    ASSIGN_OR_RETURN(const auto piece, get(FullKey(fmt::format("{}.{}", piece_key, i))));
+    whole += piece;
   }
   return whole;
 }
 
 auto JobStore::Get(const std::string& key, Seconds timeout) -> ErrorOr<std::string> {
   const auto deadline = DeadlineIn(timeout);
-  const auto is_there = Await(key, deadline);
+  ASSIGN_OR_RETURN(const auto is_there, Await(key, deadline));
   if (!is_there) {
-    return is_there.error();
-  }
-  if (!*is_there) {
     return Fail(ExitCode::Environment, "nobody has set {} in the store at {} within {} s", key, address_,
                 timeout.value);
   }
@@ -277,12 +271,9 @@ auto JobStore::Get(const std::string& key, Seconds timeout) -> ErrorOr<std::stri
 
 auto JobStore::TryGet(const std::string& key) -> ErrorOr<std::optional<std::string>> {
   const auto deadline = DeadlineIn(timeout_);
-  const auto is_there =
-      Call<bool>(deadline, [full_key = FullKey(key)](TcpStore& store) { return store.Has(full_key); });
+  ASSIGN_OR_RETURN(const auto is_there,
+                   Call<bool>(deadline, [full_key = FullKey(key)](TcpStore& store) { return store.Has(full_key); }));
   if (!is_there) {
-    return is_there.error();
-  }
-  if (!*is_there) {
     return std::optional<std::string>();
   }
   auto value = Read(key, deadline);

@@ -90,11 +90,8 @@ static auto ReadRecords(std::string_view records, int64_t count) -> ErrorOr<Gath
 }
 
 auto JobStore::MissingAt(const std::string& key, int64_t count) -> ErrorOr<std::vector<int64_t>> {
-  const auto records = TryGet(key + "/records");
-  if (!records) {
-    return records.error();
-  }
-  const auto gathered = ReadRecords(records->value_or(""), count);
+  ASSIGN_OR_RETURN(const auto records, TryGet(key + "/records"));
+  const auto gathered = ReadRecords(records.value_or(""), count);
   if (!gathered) {
     return Fail(ExitCode::Environment, "{} in the store at {}: {}", key, address_, gathered.error().message);
   }
@@ -113,15 +110,12 @@ auto JobStore::LateAt(const std::string& key, int64_t count) -> std::vector<int6
 }
 
 auto JobStore::Missing(const std::string& key, int64_t count, Seconds timeout) -> Error {
-  const auto missing = MissingAt(key, count);
-  if (!missing) {
-    return missing.error();
-  }
-  const auto named = std::min(missing->size(), MostNamed);
+  ASSIGN_OR_RETURN(const auto missing, MissingAt(key, count));
+  const auto named = std::min(missing.size(), MostNamed);
   return Fail(ExitCode::Environment, "{} of {} members did not come to {} in the store at {} within {} s: {}{}",
-              missing->size(), count, key, address_, timeout.value,
-              fmt::join(missing->begin(), missing->begin() + static_cast<ptrdiff_t>(named), ", "),
-              named < missing->size() ? ", ..." : "");
+              missing.size(), count, key, address_, timeout.value,
+              fmt::join(missing.begin(), missing.begin() + static_cast<ptrdiff_t>(named), ", "),
+              named < missing.size() ? ", ..." : "");
 }
 
 auto JobStore::Gather(const std::string& key, int64_t index, int64_t count, std::string_view mine, Seconds timeout)
@@ -129,25 +123,16 @@ auto JobStore::Gather(const std::string& key, int64_t index, int64_t count, std:
   CHECK(index >= 0 && index < count, "member {} of {}", index, count);
   const auto deadline = DeadlineIn(timeout);
   RETURN_IF_ERROR(AppendRecord(key + "/records", index, mine, deadline));
-  const auto come = Add(key + "/come", 1, deadline);
-  if (!come) {
-    return come.error();
-  }
-  if (*come == count) {
+  ASSIGN_OR_RETURN(const auto come, Add(key + "/come", 1, deadline));
+  if (come == count) {
     RETURN_IF_ERROR(Set(key + "/done", "1"));
   }
-  const auto is_done = Await(key + "/done", deadline);
+  ASSIGN_OR_RETURN(const auto is_done, Await(key + "/done", deadline));
   if (!is_done) {
-    return is_done.error();
-  }
-  if (!*is_done) {
     return Missing(key, count, timeout);
   }
-  const auto records = Read(key + "/records", std::max(deadline, DeadlineIn(timeout_)));
-  if (!records) {
-    return records.error();
-  }
-  auto gathered = ReadRecords(*records, count);
+  ASSIGN_OR_RETURN(const auto records, Read(key + "/records", std::max(deadline, DeadlineIn(timeout_))));
+  auto gathered = ReadRecords(records, count);
   if (!gathered) {
     return Fail(ExitCode::Environment, "{} in the store at {}: {}", key, address_, gathered.error().message);
   }

@@ -95,13 +95,10 @@ static auto ListenOn(const SocketAddress& address) -> ErrorOr<Listening> {
 }
 
 static auto ListenOn(const Endpoint& endpoint) -> ErrorOr<Listening> {
-  const auto addresses = Resolve(endpoint);
-  if (!addresses) {
-    return addresses.error();
-  }
+  ASSIGN_OR_RETURN(const auto addresses, Resolve(endpoint));
   // One socket listens. Of a name with addresses of both kinds more hosts reach that of IPv4.
   Error reason;
-  for (const SocketAddress& address : Ipv4First(*addresses)) {
+  for (const SocketAddress& address : Ipv4First(addresses)) {
     auto listening = ListenOn(address);
     if (listening) {
       return listening;
@@ -285,10 +282,7 @@ static auto ReadAll(const OwnedDescriptor& pipe, Seconds longest) -> std::option
 }
 
 auto StoreServer::Start(const Address& address, const Options& options) -> ErrorOr<StoreServer> {
-  auto listening = ListenOn(address);
-  if (!listening) {
-    return listening.error();
-  }
+  ASSIGN_OR_RETURN(auto listening, ListenOn(address));
   auto let_go = MakePipe();
   auto said = MakePipe();
   if (!let_go || !said) {
@@ -297,7 +291,7 @@ auto StoreServer::Start(const Address& address, const Options& options) -> Error
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
-    RunServer(*listening, *let_go, *said, parent, options);
+    RunServer(listening, *let_go, *said, parent, options);
   }
   if (child < 0) {
     return Fail(ExitCode::Environment, "cannot start the server of the store: {}", std::strerror(errno));
@@ -305,7 +299,7 @@ auto StoreServer::Start(const Address& address, const Options& options) -> Error
   StoreServer server;
   server.owner_ = parent;
   server.pid_ = child;
-  server.address_ = {listening->own.Host(), listening->own.Port()};
+  server.address_ = {listening.own.Host(), listening.own.Port()};
   server.let_go_ = std::move(let_go->write);
   said->write.Close();
   const Seconds longest = std::min(LongestStart, options.silence);

@@ -50,14 +50,11 @@ static auto Describe(int64_t number, const Plan& plan, const AttemptRequest& req
 /// attempt.json as it lies there, which this launch wrote, if nobody else did. Errors: it is no object, or nested
 /// deeper than what is written here.
 static auto ReadAttempt(const Descriptor& folder) -> ErrorOr<Json> {
-  const auto text = ReadFileAt(folder, AttemptFileName, MaxAttemptBytes);
-  if (!text) {
-    return text.error();
-  }
+  ASSIGN_OR_RETURN(const auto text, ReadFileAt(folder, AttemptFileName, MaxAttemptBytes));
   constexpr int MaxDepth = 8;
   bool is_shallow = true;
   const Json json = Json::parse(
-      *text,
+      text,
       [&](int depth, Json::parse_event_t, Json&) {
         is_shallow = is_shallow && depth <= MaxDepth;
         return is_shallow;
@@ -82,11 +79,8 @@ static auto MakeNext(const Descriptor& attempts, int64_t number) -> ErrorOr<std:
   }
   // Some file systems cannot sync a folder, and say so.
   static_cast<void>(attempts.fs().Fsync(attempts.get()));
-  auto folder = OpenDirectoryAt(attempts, AttemptName(number));
-  if (!folder) {
-    return folder.error();
-  }
-  return std::pair{number, *std::move(folder)};
+  ASSIGN_OR_RETURN(auto folder, OpenDirectoryAt(attempts, AttemptName(number)));
+  return std::pair{number, std::move(folder)};
 }
 
 /// Was the launcher of an earlier attempt killed, so that it could not say how it ended?
@@ -103,19 +97,10 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
   if (run_dir.fs().MakeDirectory(run_dir.get(), AttemptsName) == 0) {
     static_cast<void>(run_dir.fs().Fsync(run_dir.get()));
   }
-  const auto numbers = ListAttempts(run_dir);
-  if (!numbers) {
-    return numbers.error();
-  }
-  const auto attempts = OpenDirectoryAt(run_dir, AttemptsName);
-  if (!attempts) {
-    return attempts.error();
-  }
-  auto made = MakeNext(*attempts, numbers->empty() ? 1 : numbers->back() + 1);
-  if (!made) {
-    return made.error();
-  }
-  auto& [number, folder] = *made;
+  ASSIGN_OR_RETURN(const auto numbers, ListAttempts(run_dir));
+  ASSIGN_OR_RETURN(const auto attempts, OpenDirectoryAt(run_dir, AttemptsName));
+  ASSIGN_OR_RETURN(auto made, MakeNext(attempts, numbers.empty() ? 1 : numbers.back() + 1));
+  auto& [number, folder] = made;
   std::string resolved;
   for (const RecipeEntry& entry : plan.recipe) {
     resolved += fmt::format("{} = {}\n", entry.key, entry.value);
@@ -129,13 +114,10 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
   RETURN_IF_ERROR(PutFileAt(folder, "plan.shardc", PrintPlan(plan)));
   std::string text = TextOf(Describe(number, plan, request));
   RETURN_IF_ERROR(PutFileAt(folder, AttemptFileName, text));
-  auto log = OpenForAppendAt(folder, LogName);
-  if (!log) {
-    return log.error();
-  }
-  const bool was_killed = !numbers->empty() && LacksItsEnd(*attempts, numbers->back());
-  const std::string before = numbers->empty() ? "" : AttemptName(numbers->back());
-  Attempt attempt(number, std::move(folder), *std::move(log), std::move(text));
+  ASSIGN_OR_RETURN(auto log, OpenForAppendAt(folder, LogName));
+  const bool was_killed = !numbers.empty() && LacksItsEnd(attempts, numbers.back());
+  const std::string before = numbers.empty() ? "" : AttemptName(numbers.back());
+  Attempt attempt(number, std::move(folder), std::move(log), std::move(text));
   if (was_killed) {
     attempt.log_.Print(
         fmt::format("the last launch (attempt {} of run {}) did not end properly: it was killed, its record could not "
@@ -147,25 +129,16 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
 
 auto JoinAttempt(const Descriptor& run_dir, int64_t number, const std::string& text, std::optional<int64_t> host)
     -> ErrorOr<RunLog> {
-  const auto attempts = OpenDirectoryAt(run_dir, AttemptsName);
-  if (!attempts) {
-    return attempts.error();
-  }
-  const auto folder = OpenDirectoryAt(*attempts, AttemptName(number));
-  if (!folder) {
-    return folder.error();
-  }
+  ASSIGN_OR_RETURN(const auto attempts, OpenDirectoryAt(run_dir, AttemptsName));
+  ASSIGN_OR_RETURN(const auto folder, OpenDirectoryAt(attempts, AttemptName(number)));
   // A folder of this host alone may have an attempt of the same number, of an earlier launch.
-  const auto seen = ReadFileAt(*folder, AttemptFileName, static_cast<int64_t>(text.size()) + 1);
+  const auto seen = ReadFileAt(folder, AttemptFileName, static_cast<int64_t>(text.size()) + 1);
   if (!seen || *seen != text) {
-    return Fail(ExitCode::Environment, "{}/{}", folder->path(),
+    return Fail(ExitCode::Environment, "{}/{}", folder.path(),
                 seen ? "attempt.json is that of another launch" : seen.error().message);
   }
-  auto log = OpenForAppendAt(*folder, host ? fmt::format("log.host{}.txt", *host) : LogName);
-  if (!log) {
-    return log.error();
-  }
-  return RunLog(*std::move(log));
+  ASSIGN_OR_RETURN(auto log, OpenForAppendAt(folder, host ? fmt::format("log.host{}.txt", *host) : LogName));
+  return RunLog(std::move(log));
 }
 
 auto VersionsOfAttempt(const Descriptor& run_dir, int64_t number) -> std::map<std::string, std::string> {
@@ -183,11 +156,8 @@ auto VersionsOfAttempt(const Descriptor& run_dir, int64_t number) -> std::map<st
 
 auto Attempt::RecordStart(const AttemptStart& start, const std::map<std::string, std::string>& versions) const
     -> Status {
-  auto read = ReadAttempt(folder_);
-  if (!read) {
-    return read.error();
-  }
-  Json& json = *read;
+  ASSIGN_OR_RETURN(auto read, ReadAttempt(folder_));
+  Json& json = read;
   if (!versions.empty()) {
     json[VersionsName] = versions;
   }
@@ -209,12 +179,9 @@ auto Attempt::RecordStart(const AttemptStart& start, const std::map<std::string,
 }
 
 auto Attempt::RecordMemory(const std::map<std::string, int64_t>& bytes) const -> Status {
-  auto read = ReadAttempt(folder_);
-  if (!read) {
-    return read.error();
-  }
-  (*read)["gpu_memory"] = bytes;
-  return PutFileAt(folder_, AttemptFileName, TextOf(*read));
+  ASSIGN_OR_RETURN(auto read, ReadAttempt(folder_));
+  read["gpu_memory"] = bytes;
+  return PutFileAt(folder_, AttemptFileName, TextOf(read));
 }
 
 auto Attempt::FirstErrorInLog() const -> std::string {
@@ -241,11 +208,8 @@ static auto HowItEnded(int exit_code) -> std::string_view {
 }
 
 auto Attempt::RecordEnd(int exit_code, const std::string& error, std::optional<int64_t> last_step) const -> Status {
-  auto read = ReadAttempt(folder_);
-  if (!read) {
-    return read.error();
-  }
-  Json& json = *read;
+  ASSIGN_OR_RETURN(auto read, ReadAttempt(folder_));
+  Json& json = read;
   if (last_step) {
     json["last_step"] = *last_step;
   }

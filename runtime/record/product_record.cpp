@@ -91,19 +91,13 @@ static auto RecordIn(const std::string& path, const ErrorOr<std::string>& text) 
 }
 
 auto ReadProductRecord(const Descriptor& run_dir) -> ErrorOr<std::optional<ProductRecord>> {
-  const auto status = StatusAt(run_dir, ProductRecordName);
-  if (!status) {
-    return status.error();
-  }
-  if (status->kind == EntryKind::Missing) {
+  ASSIGN_OR_RETURN(const auto status, StatusAt(run_dir, ProductRecordName));
+  if (status.kind == EntryKind::Missing) {
     return std::optional<ProductRecord>();
   }
-  auto record =
-      RecordIn(run_dir.path() + "/" + ProductRecordName, ReadFileAt(run_dir, ProductRecordName, MaxProductBytes));
-  if (!record) {
-    return record.error();
-  }
-  return std::optional(*std::move(record));
+  ASSIGN_OR_RETURN(auto record, RecordIn(run_dir.path() + "/" + ProductRecordName,
+                                         ReadFileAt(run_dir, ProductRecordName, MaxProductBytes)));
+  return std::optional(std::move(record));
 }
 
 auto PutProductRecord(const Descriptor& folder, const ProductRecord& record) -> Status {

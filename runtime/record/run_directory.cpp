@@ -8,15 +8,9 @@ auto RunDirectory::Open(const std::string& path) -> ErrorOr<RunDirectory> {
   if (const Status made = MakeDirectories(PosixFs(), path); !made) {
     return Fail(made.error().code, "cannot make the run directory {}: {}", path, made.error().message);
   }
-  auto folder = OpenDirectory(PosixFs(), path);
-  if (!folder) {
-    return folder.error();
-  }
-  const auto status = StatusOf(*folder);
-  if (!status) {
-    return status.error();
-  }
-  return RunDirectory(*std::move(folder), *status);
+  ASSIGN_OR_RETURN(auto folder, OpenDirectory(PosixFs(), path));
+  ASSIGN_OR_RETURN(const auto status, StatusOf(folder));
+  return RunDirectory(std::move(folder), status);
 }
 
 auto RunDirectory::CheckThere() const -> Status {

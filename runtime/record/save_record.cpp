@@ -30,19 +30,13 @@ static auto SaveIn(std::string_view line) -> std::optional<std::pair<std::string
 }
 
 auto SavesOf(const Descriptor& run_dir, const std::string& run_id) -> ErrorOr<SavesOnRecord> {
-  const auto status = StatusAt(run_dir, SaveRecordName);
-  if (!status) {
-    return status.error();
-  }
+  ASSIGN_OR_RETURN(const auto status, StatusAt(run_dir, SaveRecordName));
   SavesOnRecord saves;
-  if (status->kind == EntryKind::Missing) {
+  if (status.kind == EntryKind::Missing) {
     return saves;
   }
-  const auto text = ReadFileAt(run_dir, SaveRecordName, MaxBytes);
-  if (!text) {
-    return text.error();
-  }
-  for (const std::string_view line : SplitLines(*text)) {
+  ASSIGN_OR_RETURN(const auto text, ReadFileAt(run_dir, SaveRecordName, MaxBytes));
+  for (const std::string_view line : SplitLines(text)) {
     auto save = SaveIn(line);
     if (!save) {
       saves.num_unreadable += line.empty() ? 0 : 1;
@@ -54,21 +48,15 @@ auto SavesOf(const Descriptor& run_dir, const std::string& run_id) -> ErrorOr<Sa
 }
 
 auto PutSaveOnRecord(const Descriptor& run_dir, const std::string& run_id, const SavedStep& saved) -> Status {
-  const auto status = StatusAt(run_dir, SaveRecordName);
-  if (!status) {
-    return status.error();
-  }
+  ASSIGN_OR_RETURN(const auto status, StatusAt(run_dir, SaveRecordName));
   std::string text;
-  if (status->kind == EntryKind::File) {
-    auto before = ReadFileAt(run_dir, SaveRecordName, MaxBytes);
-    if (!before) {
-      return before.error();
-    }
+  if (status.kind == EntryKind::File) {
+    ASSIGN_OR_RETURN(auto before, ReadFileAt(run_dir, SaveRecordName, MaxBytes));
     // A line that was cut short must not swallow this one.
-    text = before->empty() || before->ends_with('\n') ? "" : "\n";
-    if (status->num_links > 1) {
+    text = before.empty() || before.ends_with('\n') ? "" : "\n";
+    if (status.num_links > 1) {
       // The other name keeps what it has.
-      RETURN_IF_ERROR(PutFileAt(run_dir, SaveRecordName, *before));
+      RETURN_IF_ERROR(PutFileAt(run_dir, SaveRecordName, before));
     }
   }
   Json line;
@@ -77,15 +65,12 @@ auto PutSaveOnRecord(const Descriptor& run_dir, const std::string& run_id, const
   line["run_id"] = run_id;
   line["attempt"] = saved.attempt;
   text += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  auto file = OpenForAppendAt(run_dir, SaveRecordName);
-  if (!file) {
-    return file.error();
-  }
-  RETURN_IF_ERROR(AppendAll(*file, text));
-  RETURN_IF_ERROR(file->Fsync());
-  RETURN_IF_ERROR(file->Close());
+  ASSIGN_OR_RETURN(auto file, OpenForAppendAt(run_dir, SaveRecordName));
+  RETURN_IF_ERROR(AppendAll(file, text));
+  RETURN_IF_ERROR(file.Fsync());
+  RETURN_IF_ERROR(file.Close());
   // The first line made the file. Some file systems cannot sync a folder, and say so; the file is there all the same.
-  if (status->kind == EntryKind::Missing) {
+  if (status.kind == EntryKind::Missing) {
     static_cast<void>(run_dir.fs().Fsync(run_dir.get()));
   }
   return Success{};

@@ -41,6 +41,20 @@ TEST(ErrorOr, ReturnIfErrorPassesTheErrorOn) {
   EXPECT_EQ(Quarter(6, num_runs).error().message, "3 is odd");
 }
 
+auto Eighth(int n, int& quarter) -> ErrorOr<int> {
+  ASSIGN_OR_RETURN(const int half, Half(n));
+  ASSIGN_OR_RETURN(quarter, Half(half));
+  return Half(quarter);
+}
+
+TEST(ErrorOr, ValueIsAssignedOrErrorReturned) {
+  int quarter = 0;
+  EXPECT_EQ(*Eighth(16, quarter), 2);
+  EXPECT_EQ(quarter, 4);
+  EXPECT_EQ(Eighth(6, quarter).error().message, "3 is odd");
+  EXPECT_EQ(quarter, 4);
+}
+
 TEST(ErrorOr, MovesWhatCannotBeCopied) {
   ErrorOr<std::unique_ptr<int>> made(std::make_unique<int>(5));
   EXPECT_EQ(**made, 5);

@@ -63,14 +63,11 @@ auto NcclGroup::Create(NcclApi& api, JobStore& store, const Options& options) ->
 NcclGroup::~NcclGroup() { NcclGroups::End({this}, /*aborts=*/true, Seconds{0}); }
 
 auto NcclGroup::Meet(JobStore& store) -> ErrorOr<NcclApi::UniqueId> {
-  const auto version = api_.Version();
-  if (!version) {
-    return version.error();
-  }
+  ASSIGN_OR_RETURN(const auto version, api_.Version());
   // Lines with the host, the version and each variable, and the id, which the first member has.
   std::vector<std::string> lines = OwnNcclVariables();
   const size_t num_lines = lines.size() + 2;
-  lines.insert(lines.begin(), {options_.host_name, *version});
+  lines.insert(lines.begin(), {options_.host_name, version});
   std::string mine = fmt::format("{}\n", fmt::join(lines, "\n"));
   if (options_.index == 0) {
     const auto made = api_.MakeUniqueId();

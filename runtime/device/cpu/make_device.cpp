@@ -5,14 +5,11 @@
 namespace shardc {
 
 static auto MakeCpuDevice(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> {
-  auto arenas = ArenaSet::Create(*place.arenas, place.rank);
-  if (!arenas) {
-    return arenas.error();
-  }
+  ASSIGN_OR_RETURN(auto arenas, ArenaSet::Create(*place.arenas, place.rank));
   if (place.shuffles) {
-    return std::unique_ptr<RankDevice>(std::make_unique<ShuffledDevice>(plan, *std::move(arenas)));
+    return std::unique_ptr<RankDevice>(std::make_unique<ShuffledDevice>(plan, std::move(arenas)));
   }
-  return std::unique_ptr<RankDevice>(std::make_unique<CpuDevice>(plan, *std::move(arenas)));
+  return std::unique_ptr<RankDevice>(std::make_unique<CpuDevice>(plan, std::move(arenas)));
 }
 
 auto HostArenas(const Plan& plan) -> ArenaSizes {

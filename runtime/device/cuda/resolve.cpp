@@ -116,12 +116,9 @@ static auto LookAtGpus(void (*call_libraries)()) -> ErrorOr<std::string> {
 }
 
 auto ResolveCudaDevice(Plan& plan, void (*call_libraries)()) -> Status {
-  const auto fault = LookAtGpus(call_libraries);
-  if (!fault) {
-    return fault.error();
-  }
-  if (!fault->empty()) {
-    return Fail(ExitCode::Environment, "the plan is for {}: {}", ToText(plan.device), *fault);
+  ASSIGN_OR_RETURN(const auto fault, LookAtGpus(call_libraries));
+  if (!fault.empty()) {
+    return Fail(ExitCode::Environment, "the plan is for {}: {}", ToText(plan.device), fault);
   }
   plan.device = Device::CudaSm90;
   return Success{};

@@ -63,21 +63,15 @@ class CudaProductBench final : public ProductBench {
 
   /// Adds a product with each of its algorithms.
   auto Add(const Product& product) -> Status {
-    const auto algorithms = product.Algorithms(MostAlgorithms);
-    if (!algorithms) {
-      return algorithms.error();
-    }
+    ASSIGN_OR_RETURN(const auto algorithms, product.Algorithms(MostAlgorithms));
     BenchProduct added{.text = product.text(), .algorithms = {}};
     std::vector<std::shared_ptr<const Product>> by_algorithm;
-    for (const std::string& algorithm : *algorithms) {
+    for (const std::string& algorithm : algorithms) {
       std::map<std::string, std::string> only{{product.text(), algorithm}};
-      auto made = Product::Make(product.request(), &only);
-      if (!made) {
-        return made.error();
-      }
+      ASSIGN_OR_RETURN(auto made, Product::Make(product.request(), &only));
       if (only[product.text()] == algorithm) {
         added.algorithms.push_back(algorithm);
-        by_algorithm.push_back(*std::move(made));
+        by_algorithm.push_back(std::move(made));
       }
     }
     CHECK(!by_algorithm.empty(), "no algorithm for {}", product.text());

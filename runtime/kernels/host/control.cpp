@@ -29,14 +29,11 @@ auto Bind(const op::Control& op, Binder& binder) -> Kernel {
   const RunSettings& run = binder.plan().run;
   return [&comm, &run, &queue = binder.queue(), &scalars = binder.scalars(), bad = CheckedView<int64_t>(binder, op.bad),
           op, num_parameters, all, memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
-    const auto own_bad = memory.First<int64_t>(bad, moment);
-    if (!own_bad) {
-      return own_bad.error();
-    }
+    ASSIGN_OR_RETURN(const auto own_bad, memory.First<int64_t>(bad, moment));
     const double loss = op.spike.valid() ? scalars[op.loss] : 0;
     const bool own_spike = op.spike.valid() && scalars.losses().Judge(loss, run.spike_window, run.spike_sigma);
     const Word mine{.stop = scalars.stop_requested() ? 1 : 0,
-                    .bad = *own_bad < num_parameters ? *own_bad : num_parameters + (own_spike ? 0 : 1)};
+                    .bad = own_bad < num_parameters ? own_bad : num_parameters + (own_spike ? 0 : 1)};
     RETURN_IF_ERROR(comm.Exchange(queue, op.axes, reinterpret_cast<const std::byte*>(&mine), sizeof(Word),
                                   reinterpret_cast<std::byte*>(all.data())));
     Word agreed{.stop = 0, .bad = num_parameters + 1};

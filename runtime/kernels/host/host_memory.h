@@ -14,11 +14,8 @@ class HostMemory {
   /// The first element of a value.
   template <class T>
   auto First(const View& view, const Moment& moment) -> ErrorOr<T> {
-    const auto bytes = queue_->Read(view.At<std::byte>(moment), sizeof(T), scratch_);
-    if (!bytes) {
-      return bytes.error();
-    }
-    return *reinterpret_cast<const T*>(*bytes);
+    ASSIGN_OR_RETURN(const auto bytes, queue_->Read(view.At<std::byte>(moment), sizeof(T), scratch_));
+    return *reinterpret_cast<const T*>(bytes);
   }
 
   auto Read(const std::byte* from, int64_t bytes) -> ErrorOr<const std::byte*> {

@@ -6,11 +6,7 @@ namespace shardc::host {
 auto Bind(const op::ReadScalar& op, Binder& binder) -> Kernel {
   return [value = CheckedView<double>(binder, op.value), &scalars = binder.scalars(), to = op.to,
           memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
-    const auto number = memory.First<double>(value, moment);
-    if (!number) {
-      return number.error();
-    }
-    scalars[to] = *number;
+    ASSIGN_OR_RETURN(scalars[to], memory.First<double>(value, moment));
     return Success{};
   };
 }

@@ -10,11 +10,8 @@ auto Bind(const op::RestoreScalars&, Binder& binder) -> Kernel {
     const Plan& plan = binder.plan();
     for (const ScalarId id : plan.scalars.ids()) {
       if (plan.scalars[id].kind == ScalarKind::State) {
-        auto value = binder.reader().ReadScalar(StoredName(plan.scalars[id]));
-        if (!value) {
-          return value.error();
-        }
-        binder.scalars()[id] = *value;
+        ASSIGN_OR_RETURN(auto value, binder.reader().ReadScalar(StoredName(plan.scalars[id])));
+        binder.scalars()[id] = value;
       }
     }
     if (plan.FindScalar(ScalarRole::Spike).valid()) {

@@ -18,19 +18,13 @@ auto Bind(const op::SaveBegin& op, Binder& binder) -> Kernel {
   RankControl& control = binder.control();
   return [&, bad = CheckedView<int64_t>(binder, op.bad),
           memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
-    const auto own_bad = memory.First<int64_t>(bad, moment);
-    if (!own_bad) {
-      return own_bad.error();
-    }
-    const auto all = control.GatherValues(AxisSet::All(), *own_bad);
-    if (!all) {
-      return all.error();
-    }
-    const auto least = std::ranges::min_element(*all);
+    ASSIGN_OR_RETURN(const auto own_bad, memory.First<int64_t>(bad, moment));
+    ASSIGN_OR_RETURN(const auto all, control.GatherValues(AxisSet::All(), own_bad));
+    const auto least = std::ranges::min_element(all);
     if (*least < StateIndex(ParameterId{plan.parameters.size()}, StateRole{})) {
       const auto [parameter, role] = StateAt(*least);
       return Fail(ExitCode::Diverged, "{} is not finite on rank {}; nothing was written, older checkpoints stand",
-                  StateName(plan.parameters[parameter].name, role), least - all->begin());
+                  StateName(plan.parameters[parameter].name, role), least - all.begin());
     }
     std::map<std::string, double> state;
     for (const ScalarId id : plan.scalars.ids()) {

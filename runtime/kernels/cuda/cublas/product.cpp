@@ -166,12 +166,9 @@ class LtProduct : public Product {
   auto text() const -> const std::string& override { return text_; }
 
   auto Algorithms(int most) const -> ErrorOr<std::vector<std::string>> override {
-    const auto found = AskHeuristic(most);
-    if (!found) {
-      return found.error();
-    }
+    ASSIGN_OR_RETURN(const auto found, AskHeuristic(most));
     std::vector<std::string> texts;
-    for (const cublasLtMatmulHeuristicResult_t& result : *found) {
+    for (const cublasLtMatmulHeuristicResult_t& result : found) {
       texts.push_back(TextOf(result.algo));
     }
     return texts;
@@ -199,11 +196,8 @@ class LtProduct : public Product {
   }
 
   auto ChooseAlgorithm() -> Status {
-    const auto found = AskHeuristic(1);
-    if (!found) {
-      return found.error();
-    }
-    algorithm_ = found->front().algo;
+    ASSIGN_OR_RETURN(const auto found, AskHeuristic(1));
+    algorithm_ = found.front().algo;
     return Success{};
   }
 
