@@ -19,7 +19,7 @@ constinit const OpFacts op::AttentionBackward::Facts{
     .scratch_key = "run.attention_workspace",
     .launch = {{{.what = "sequences", .field = "q", .begin = 1, .end = 2},
                 {.what = "heads", .field = "q", .begin = 2, .end = 3, .unit = "head_dim"}}},
-    .attention = {.queries = "q", .keys = "k", .head_dim = "head_dim"},
+    .attention = {.queries = "q", .keys = "k", .queries_gradient = "dq", .head_dim = "head_dim"},
     .threads = {.cut = WorkCut::Formula, .formula = PartsOfBackward},
     .dims = {.fields = {{{"dy", "SBA"},
                          {"q", "SBA"},

@@ -47,6 +47,8 @@ enum class Work : uint8_t { Other, Product, Attention };
 struct AttentionFact {
   std::string_view queries;
   std::string_view keys;
+  /// The gradient of the queries, if the op makes it.
+  std::string_view queries_gradient;
   /// The attribute that holds the width of a head.
   std::string_view head_dim;
 

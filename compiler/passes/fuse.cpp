@@ -243,6 +243,14 @@ auto SectionFuser::PairRopes(size_t index) -> void {
   if (first == nullptr) {
     return;
   }
+  // Attention reads the result as its queries, or has made their gradient.
+  const auto rotates_queries = [&](const auto& rope) {
+    const ValueId value = rope.inverse ? rope.x : rope.y;
+    return std::ranges::any_of(uses_->Of(value), [&](size_t i) {
+      const AttentionFact& fact = FactsOf(ops_[i]).attention;
+      return ValueIn(ops_[i].body, rope.inverse ? fact.queries_gradient : fact.queries) == value;
+    });
+  };
   // Between the two lie the product, the bias and the norm of one projection and their collectives: fewer ops than
   // this. Ropes that are further apart stay two ops, as those of different blocks are.
   constexpr size_t Furthest = 16;
@@ -256,13 +264,10 @@ auto SectionFuser::PairRopes(size_t index) -> void {
                            plan_.values[second->x].dtype == plan_.values[first->x].dtype;
     const bool may_wait = uses_->IsUntouched(first->x, index, i);
     const bool is_ready = uses_->Of(second->x).front() < index && uses_->IsUntouched(second->x, index, i);
-    if (!are_alike || (!may_wait && !is_ready)) {
+    const bool is_q_first = rotates_queries(*first);
+    if (!are_alike || is_q_first == rotates_queries(*second) || (!may_wait && !is_ready)) {
       return;
     }
-    // Forward rotates q first, backward k.
-    const bool is_q_first = plan_.values[first->x].bytes() == plan_.values[second->x].bytes()
-                                ? !first->inverse
-                                : plan_.values[first->x].bytes() > plan_.values[second->x].bytes();
     const op::Rope q = is_q_first ? *first : *second;
     const op::Rope k = is_q_first ? *second : *first;
     Replace(may_wait ? i : index, op::RopePair{.q = q.x,
