@@ -1,5 +1,5 @@
 // 1. Walk the section: where each buffer is born, read first, read last, and by which phase and block.
-// 2. Choose the key of each buffer that is alive at the op, by what the buffer is and why it is still there.
+// 2. Find out what each buffer that is alive at the op is there for. The key is that of schemas/fit_keys.def.
 // 3. Fold buffers that differ by the number of a block alone.
 // 4. Take the key back where the row would not fall. With the key set, the peak may lie at another op, so it falls only
 //    if less of that name is alive there, wherever that is. Take it back too where more ranks would be refused.
@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "compiler/base/devices.h"
+#include "compiler/cost/fit_keys.h"
 #include "compiler/cost/fold.h"
 #include "compiler/cost/more_ranks.h"
 #include "compiler/ops/loss.h"
@@ -43,8 +44,8 @@ struct Life {
   /// Does an op after forward read it, so that it need not be kept if that op's operand is computed again?
   bool is_read_after = false;
   SubVectorId sub_vector;
-  /// The key that bounds an op's scratch.
-  std::string_view scratch_key;
+  /// Is it scratch that a key bounds?
+  bool is_bounded_scratch = false;
 };
 
 using Lives = std::vector<Life>;
@@ -77,9 +78,7 @@ static auto LivesOf(const Plan& plan, SectionKind section, int64_t peak) -> Live
       life.crosses_blocks |= op.layer != life.layer;
       life.is_read_after |= op.phase == Phase::Backward || op.phase == Phase::Recompute;
       life.is_logits |= loss && loss->logits == access.value;
-      if (access.is_scratch) {
-        life.scratch_key = FactsOf(op).scratch_key;
-      }
+      life.is_bounded_scratch |= access.is_scratch && FactsOf(op).has_bounded_scratch;
       life.sub_vector = life.sub_vector.valid() ? life.sub_vector : value.role.sub_vector();
     }
     if (const auto collective = CollectiveOf(op); collective && collective->axes.Has(Axis::Tp)) {
@@ -112,11 +111,14 @@ static auto IsKept(const Life& life) -> bool {
   return life.born_phase == Phase::Forward && life.died_phase != Phase::Forward;
 }
 
-/// Returns the key that lowers what each rank has of a sequence: fewer sequences, or more ranks that share them.
-static auto KeyOfSequences(const Plan& plan, const Life& life) -> std::string {
+/// Returns Sequences if fewer of them lower the buffer, OneSequence if only more ranks that share a sequence do.
+static auto HeldOfSequences(const Plan& plan, const Life& life) -> Held {
   // With more ranks along tp the policy keeps what they reduce.
   const bool may_be_kept = plan.mesh.size(Axis::Tp) == 1 && life.layer >= 0 && !IsKept(life);
-  return plan.run.micro_batch > 1 ? "batch.micro" : life.is_whole_over_tp || may_be_kept ? "" : "mesh.tp";
+  if (plan.run.micro_batch > 1) {
+    return Held::Sequences;
+  }
+  return life.is_whole_over_tp || may_be_kept ? Held::Nothing : Held::OneSequence;
 }
 
 /// Returns true of parameters that each rank along tp has whole: the short ones, such as those of norms.
@@ -125,22 +127,19 @@ static auto IsShort(const Plan& plan, const Life& life) -> bool {
          !plan.sub_vectors[life.sub_vector].cut.Has(Axis::Tp);
 }
 
-/// Returns the key for a whole unit, or its whole gradients: smaller units, unless one parameter is most of the unit.
-static auto KeyOfWhole(const Plan& plan, const Life& life) -> std::string {
-  if (!life.sub_vector.valid()) {
-    return "";
+/// Returns true of units of a size: such a unit takes as many more parameters as these have fewer elements.
+static auto HasUnitsOfSize(const PlanKeys& keys) -> bool { return keys.shard.units.value_or("").starts_with("size:"); }
+
+/// Returns Units if smaller units lower a whole unit or its whole gradients. They do not if one parameter is most of
+/// it.
+static auto HeldOfWhole(const Plan& plan, const PlanKeys& keys, const Life& life) -> Held {
+  if (!life.sub_vector.valid() || IsShort(plan, life)) {
+    return Held::Nothing;
   }
   const SubVector& sub_vector = plan.sub_vectors[life.sub_vector];
-  if (IsShort(plan, life)) {
-    return "";
-  }
   const bool is_of_one = std::ranges::any_of(
       sub_vector.segments, [&](const Segment& segment) { return segment.end - segment.begin > sub_vector.length / 2; });
-  if (!is_of_one) {
-    return "shard.units";
-  }
-  // A unit of a size takes as many more parameters as these have fewer elements.
-  return KeysOf(plan).shard.units.value_or("").starts_with("size:") ? "" : "mesh.tp";
+  return !is_of_one ? Held::Units : HasUnitsOfSize(keys) ? Held::Nothing : Held::LargeParameter;
 }
 
 /// Returns true of a part of gathered parameters that a rank keeps from forward to backward.
@@ -152,62 +151,65 @@ static auto IsKeptSlice(const Plan& plan, const Buffer& buffer, const Life& life
   return buffer.bytes.value < sub_vector.length * SizeOf(sub_vector.compute);
 }
 
-static auto KeyOfGathered(const Plan& plan, const Buffer& buffer, const Life& life, int64_t at) -> std::string {
+static auto HeldOfGathered(const Plan& plan, const PlanKeys& keys, const Buffer& buffer, const Life& life, int64_t at)
+    -> Held {
   if (IsKeptSlice(plan, buffer, life)) {
-    return "shard.reshard_size";
+    return Held::KeptSlices;
   }
   if (IsShort(plan, life)) {
-    return "";
+    return Held::Nothing;
   }
   if (life.first_read > at) {
-    return life.born_phase == Phase::Forward ? "shard.prefetch_forward" : "shard.prefetch_backward";
+    return life.born_phase == Phase::Forward ? Held::AheadInForward : Held::AheadInBackward;
   }
-  if (IsKept(life) && !life.is_read_at_peak && life.sub_vector.valid()) {
-    // Kept for backward: the key that decided it is on record. A default has no key.
-    const Unit& unit = plan.units[plan.sub_vectors[life.sub_vector].unit];
-    if (!unit.reshard_after_forward) {
-      const std::string_view key = unit.origin.key.text();
-      return key.empty() ? "shard.reshard_after_forward" : std::string(key);
-    }
-  }
-  return KeyOfWhole(plan, life);
+  const bool is_kept = IsKept(life) && !life.is_read_at_peak && life.sub_vector.valid() &&
+                       !plan.units[plan.sub_vectors[life.sub_vector].unit].reshard_after_forward;
+  return is_kept ? Held::KeptUnits : HeldOfWhole(plan, keys, life);
 }
 
-static auto KeyOfActivations(const Plan& plan, const Life& life) -> std::string {
+static auto HeldOfActivations(const Plan& plan, const Life& life) -> Held {
   if (life.is_logits) {
-    return "loss.chunks";
+    return Held::Logits;
   }
   const bool is_of_block = life.layer >= 0 && !life.ends_block;
-  return IsKept(life) && is_of_block && life.is_read_after ? "recompute.policy" : KeyOfSequences(plan, life);
+  return IsKept(life) && is_of_block && life.is_read_after ? Held::BlockResults : HeldOfSequences(plan, life);
 }
 
-/// Returns the key for gradients. Whole gradients, which a reduce-scatter reads, are as large as a unit; a slice is as
-/// small as there are ranks.
-static auto KeyOfGradients(const Plan& plan, const Life& life, Bytes bytes) -> std::string {
+/// Returns what gradients are there for. Whole gradients, which a reduce-scatter reads, are as large as a unit; a slice
+/// is as small as there are ranks.
+static auto HeldOfGradients(const Plan& plan, const PlanKeys& keys, const Life& life, Bytes bytes) -> Held {
   if (!life.sub_vector.valid()) {
-    return "";
+    return Held::Nothing;
   }
   const SubVector& sub_vector = plan.sub_vectors[life.sub_vector];
   const bool is_whole = bytes.value > sub_vector.length * SizeOf(DType::F32) / plan.mesh.size(sub_vector.axes);
-  return is_whole ? KeyOfWhole(plan, life) : "mesh.dp";
+  return is_whole ? HeldOfWhole(plan, keys, life) : Held::Slices;
 }
 
-static auto KeyOf(const Plan& plan, const Buffer& buffer, const Life& life, int64_t at) -> std::string {
+static auto HeldOf(const Plan& plan, const PlanKeys& keys, const Buffer& buffer, const Life& life, int64_t at) -> Held {
   switch (buffer.category) {
     case Category::Parameters:
-    case Category::Moments: return "mesh.dp";
-    case Category::Gradients: return KeyOfGradients(plan, life, buffer.bytes);
-    case Category::Gathered: return KeyOfGathered(plan, buffer, life, at);
-    case Category::Activations: return KeyOfActivations(plan, life);
+    case Category::Moments: return Held::Slices;
+    case Category::Gradients: return HeldOfGradients(plan, keys, life, buffer.bytes);
+    case Category::Gathered: return HeldOfGathered(plan, keys, buffer, life, at);
+    case Category::Activations: return HeldOfActivations(plan, life);
     // Tokens of a step are there at once, however it is cut.
     case Category::Data:
-    case Category::Collective: return "";
+    case Category::Collective: return Held::Nothing;
     case Category::Workspace:
       // Without a fixed order no scores are kept, and nothing is left to bound.
-      return FactsOf(plan.device).family == DeviceFamily::Cuda && plan.run.deterministic ? std::string(life.scratch_key)
-                                                                                         : "";
+      return life.is_bounded_scratch && FactsOf(plan.device).family == DeviceFamily::Cuda && plan.run.deterministic
+                 ? Held::Scratch
+                 : Held::Nothing;
   }
   CHECK(false, "category {}", static_cast<int>(buffer.category));
+}
+
+/// Returns the key that lowers the memory. Kept units name the key that decided to keep them; a default has no key.
+static auto KeyOf(const Plan& plan, Held held, const Life& life) -> std::string_view {
+  const std::string_view decided =
+      held == Held::KeptUnits ? plan.units[plan.sub_vectors[life.sub_vector].unit].origin.key.text() : "";
+  return decided.empty() ? KeyThatLowers(held) : decided;
 }
 
 namespace {
@@ -226,6 +228,7 @@ struct NameUse {
 /// A row, with what decides whether its key lowers it.
 struct Row {
   AliveBuffers alike;
+  Held held = Held::Nothing;
   /// The largest share of a buffer that is left with twice as many ranks along dp.
   double left_of_slice = 0;
   /// Buffers of blocks whose results backward computes again, or would with another policy.
@@ -235,7 +238,7 @@ struct Row {
 /// Judges rows by what the whole plan has of each name.
 class Judge {
  public:
-  explicit Judge(const Plan& plan);
+  Judge(const Plan& plan, const PlanKeys& keys);
 
   auto PatternOf(BufferId id) const -> const std::string& { return *patterns_[static_cast<size_t>(id.index)]; }
   auto NumberOf(BufferId id) const -> std::optional<int64_t> { return numbers_[static_cast<size_t>(id.index)]; }
@@ -256,7 +259,7 @@ class Judge {
   auto UseOf(BufferId id) -> NameUse& { return *uses_of_[static_cast<size_t>(id.index)]; }
 
   const Plan& plan_;
-  PlanKeys keys_;
+  const PlanKeys& keys_;
   /// Blocks of which ops are computed again.
   std::set<int32_t> again_;
   std::map<std::string, NameUse> uses_;
@@ -265,7 +268,7 @@ class Judge {
   std::vector<NameUse*> uses_of_;
 };
 
-Judge::Judge(const Plan& plan) : plan_(plan), keys_(KeysOf(plan)) {
+Judge::Judge(const Plan& plan, const PlanKeys& keys) : plan_(plan), keys_(keys) {
   for (const Buffer& buffer : plan.buffers) {
     NumberedName name = Numbered(buffer.name);
     const auto [use, fresh] = uses_.try_emplace(std::move(name.pattern));
@@ -297,39 +300,41 @@ Judge::Judge(const Plan& plan) : plan_(plan), keys_(KeysOf(plan)) {
 }
 
 auto Judge::Lowers(const Row& row) const -> bool {
-  const std::string& key = row.alike.key;
   const NameUse& use = uses_.at(row.alike.name);
   const auto at_peak = static_cast<double>(use.at_peak.value);
   const auto most = static_cast<double>(use.most.value);
-  if (key == "mesh.dp") {
-    // A rank alone keeps whole gradients, of which several ranks have two or three beside their slices.
-    const bool is_alone = row.alike.category == Category::Gradients && plan_.mesh.size(Axis::Dp) == 1;
-    return is_alone ? keys_.batch.reduce == BatchReduce::Each && use.count_at_peak > 3
-                    : most * row.left_of_slice < at_peak;
-  }
-  if (key == "mesh.tp" || key == "batch.micro") {
-    return most / 2 < at_peak;
-  }
-  if (key == "recompute.policy") {
-    // Backward has the results of one block at once.
-    return keys_.recompute.policy != RecomputePolicy::Full && row.count_of_policy > 1;
-  }
   // Units of a size may be smaller than a block.
-  const int64_t in_use = keys_.shard.units.value_or("").starts_with("size:") ? plan_.units.size() : 1;
+  const int64_t in_use = HasUnitsOfSize(keys_) ? plan_.units.size() : 1;
   const bool has_ring = keys_.shard.gather_ring.has_value();
   const int64_t forward = PrefetchDepth(plan_, keys_.shard.prefetch_forward);
   const int64_t backward = PrefetchDepth(plan_, keys_.shard.prefetch_backward);
-  if (key == "shard.prefetch_forward" || key == "shard.prefetch_backward") {
-    // One unit is in use wherever the peak is.
+  // One unit is in use wherever the peak is.
+  const auto is_ahead = [&](int64_t depth, int64_t other_depth) {
     const auto num_kept = std::ranges::count(plan_.units, false, &Unit::reshard_after_forward);
-    const bool is_forward = key == "shard.prefetch_forward";
-    return (is_forward ? forward : backward) > 0 && !has_ring &&
-           use.count_at_peak > in_use + num_kept + (is_forward ? backward : forward);
+    return depth > 0 && !has_ring && use.count_at_peak > in_use + num_kept + other_depth;
+  };
+  switch (row.held) {
+    case Held::Slices: {
+      // A rank alone keeps whole gradients, of which several ranks have two or three beside their slices.
+      const bool is_alone = row.alike.category == Category::Gradients && plan_.mesh.size(Axis::Dp) == 1;
+      return is_alone ? keys_.batch.reduce == BatchReduce::Each && use.count_at_peak > 3
+                      : most * row.left_of_slice < at_peak;
+    }
+    case Held::Sequences:
+    case Held::OneSequence:
+    case Held::LargeParameter: return most / 2 < at_peak;
+    // Backward has the results of one block at once.
+    case Held::BlockResults: return keys_.recompute.policy != RecomputePolicy::Full && row.count_of_policy > 1;
+    case Held::AheadInForward: return is_ahead(forward, backward);
+    case Held::AheadInBackward: return is_ahead(backward, forward);
+    case Held::KeptUnits: return !has_ring && use.count_kept > in_use + std::max(forward, backward);
+    case Held::Nothing:
+    case Held::Logits:
+    case Held::Units:
+    case Held::KeptSlices:
+    case Held::Scratch: return true;
   }
-  if (key == "shard.reshard_after_forward" || key == "shard.override") {
-    return !has_ring && use.count_kept > in_use + std::max(forward, backward);
-  }
-  return true;
+  CHECK(false, "memory {}", static_cast<int>(row.held));
 }
 
 }  // namespace
@@ -355,9 +360,10 @@ static auto LeftOfSlice(const Plan& plan, const Life& life) -> double {
 
 auto AliveAt(const Plan& plan, SectionKind section, int64_t op_index) -> std::vector<AliveBuffers> {
   const Lives lives = LivesOf(plan, section, op_index);
-  Judge judge(plan);
+  const PlanKeys keys = KeysOf(plan);
+  Judge judge(plan, keys);
   std::vector<Row> rows;
-  std::map<std::tuple<std::string_view, Category, Bytes, std::string>, size_t> row_of;
+  std::map<std::tuple<std::string_view, Category, Bytes, std::string_view>, size_t> row_of;
   for (const BufferId id : plan.buffers.ids()) {
     const Buffer& buffer = plan.buffers[id];
     const Life& life = lives[static_cast<size_t>(id.index)];
@@ -368,10 +374,12 @@ auto AliveAt(const Plan& plan, SectionKind section, int64_t op_index) -> std::ve
     }
     judge.NoteAlive(id, IsKept(life) && !life.is_read_at_peak);
     const std::string& name = judge.PatternOf(id);
-    const std::string key = KeyOf(plan, buffer, life, op_index);
+    const Held held = HeldOf(plan, keys, buffer, life, op_index);
+    const std::string_view key = KeyOf(plan, held, life);
     const auto [place, fresh] = row_of.try_emplace({name, buffer.category, buffer.bytes, key}, rows.size());
     if (fresh) {
-      rows.push_back({.alike = {.name = name, .blocks = {}, .category = buffer.category, .key = key}});
+      rows.push_back(
+          {.alike = {.name = name, .blocks = {}, .category = buffer.category, .key = std::string(key)}, .held = held});
     }
     Row& row = rows[place->second];
     row.alike.count += 1;
@@ -385,7 +393,7 @@ auto AliveAt(const Plan& plan, SectionKind section, int64_t op_index) -> std::ve
   std::vector<AliveBuffers> alive;
   for (Row& row : rows) {
     std::ranges::sort(row.alike.blocks);
-    row.alike.key = judge.Lowers(row) && !NeedsRefusedRanks(plan, row.alike.key) ? row.alike.key : "";
+    row.alike.key = judge.Lowers(row) && !NeedsRefusedRanks(plan, keys, row.alike.key) ? row.alike.key : "";
     alive.push_back(std::move(row.alike));
   }
   std::ranges::stable_sort(alive, [](const AliveBuffers& a, const AliveBuffers& b) { return a.bytes > b.bytes; });

@@ -9,8 +9,8 @@
 namespace shardc {
 
 /// Returns true if ranks along dp divide the batch of a step, or the recipe does not fix it.
-static auto DivideBatch(const Plan& plan, int64_t dp) -> bool {
-  const auto batch = KeysOf(plan).batch;
+static auto DivideBatch(const Plan& plan, const PlanKeys& keys, int64_t dp) -> bool {
+  const auto& batch = keys.batch;
   const int64_t divisor = plan.mesh.size(Axis::Replicate) * dp * batch.micro.value_or(1) * batch.accumulate.value_or(1);
   return !batch.global || *batch.global % divisor == 0;
 }
@@ -21,7 +21,7 @@ static auto DivideModel(const Plan& plan, int64_t tp) -> bool {
                              [&](const char* size) { return ModelSize(plan, size).value_or(tp) % tp == 0; });
 }
 
-auto NeedsRefusedRanks(const Plan& plan, std::string_view key) -> bool {
+auto NeedsRefusedRanks(const Plan& plan, const PlanKeys& keys, std::string_view key) -> bool {
   if (key != "mesh.dp" && key != "mesh.tp") {
     return false;
   }
@@ -31,8 +31,8 @@ auto NeedsRefusedRanks(const Plan& plan, std::string_view key) -> bool {
   if (mesh.num_ranks() > MostRanks || !mesh.HostsAreBoxes()) {
     return true;
   }
-  return axis == Axis::Dp ? !DivideBatch(plan, mesh.size(axis))
-                          : !DivideModel(plan, mesh.size(axis)) || KeysOf(plan).shard.gather_into == GatherInto::Host;
+  return axis == Axis::Dp ? !DivideBatch(plan, keys, mesh.size(axis))
+                          : !DivideModel(plan, mesh.size(axis)) || keys.shard.gather_into == GatherInto::Host;
 }
 
 }  // namespace shardc

@@ -3,12 +3,13 @@
 
 #include <string_view>
 
+#include "compiler/keys/plan_keys.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
 
 /// Returns true for the key of an axis, "mesh.dp" or "mesh.tp", along which the recipe may not have twice as many
 /// ranks.
-auto NeedsRefusedRanks(const Plan& plan, std::string_view key) -> bool;
+auto NeedsRefusedRanks(const Plan& plan, const PlanKeys& keys, std::string_view key) -> bool;
 
 }  // namespace shardc

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "compiler/base/devices.h"
 #include "compiler/plan/header.h"
@@ -23,10 +24,11 @@ struct Knobs {
     all.push_back({std::move(sets), std::move(refused)});
   }
   /// Sets a key to each of the values that it does not have.
-  auto AddOthers(OriginKey key, const std::vector<std::string>& values) -> void {
-    for (const std::string& value : values) {
-      if (ValueText(keys, key) != value) {
-        Add({fmt::format("{}={}", key.text(), value)});
+  auto AddOthers(const FitKey& row) -> void {
+    const std::string now = ValueText(keys, row.key);
+    for (const std::string& value : ValuesOf(row, plan)) {
+      if (now != value) {
+        Add({fmt::format("{}={}", row.key.text(), value)});
       }
     }
   }
@@ -50,18 +52,6 @@ auto AddBatch(Knobs& knobs) -> void {
   } else {
     knobs.Add({Set("batch.micro", micro * 2)}, fmt::format("accumulate is {}, so the batch would grow", accumulate));
   }
-  if (accumulate > 1) {
-    knobs.AddOthers("batch.reduce", {"each", "last"});
-  }
-}
-
-auto AddLoss(Knobs& knobs) -> void {
-  const int64_t seq = knobs.plan.data.seq;
-  for (const int64_t chunks : {1, 2, 8, 32}) {
-    if (seq % chunks == 0) {
-      knobs.AddOthers("loss.chunks", {std::to_string(chunks)});
-    }
-  }
 }
 
 auto AddTensorParallelism(Knobs& knobs) -> void {
@@ -82,14 +72,6 @@ auto AddTensorParallelism(Knobs& knobs) -> void {
   }
 }
 
-auto AddPrefetch(Knobs& knobs) -> void {
-  knobs.AddOthers("shard.prefetch_forward", {"0", "1"});
-  knobs.AddOthers("shard.prefetch_backward", {"0", "1"});
-  for (const int ring : {2, 3}) {
-    knobs.AddOthers("shard.gather_ring", {std::to_string(ring)});
-  }
-}
-
 }  // namespace
 
 auto ShellWord(const std::string& set) -> std::string {
@@ -104,28 +86,34 @@ auto SetsText(const Knob& knob) -> std::string {
   return text;
 }
 
+auto ValuesOf(const FitKey& row, const Plan& plan) -> std::vector<std::string> {
+  std::vector<std::string> values;
+  for (const std::string_view value : row.values) {
+    int64_t chunks = 1;
+    if (row.subject == Subject::Chunks) {
+      std::from_chars(value.data(), value.data() + value.size(), chunks);
+    }
+    if (!value.empty() && plan.data.seq % chunks == 0) {
+      values.emplace_back(value);
+    }
+  }
+  return values;
+}
+
 auto KnobsOf(const Plan& plan) -> std::vector<Knob> {
   Knobs knobs{.plan = plan, .keys = KeysOf(plan), .all = {}};
-  knobs.AddOthers("recompute.policy", {"none", "torchtitan-sac", "full"});
-  AddBatch(knobs);
-  AddLoss(knobs);
-  if (plan.mesh.size(AxesSharing(Shared::State)) > 1) {
-    knobs.AddOthers("shard.reshard_after_forward", {"true", "false"});
-  }
-  AddTensorParallelism(knobs);
-  if (plan.mesh.size(AxesSharing(Shared::State)) > 1) {
-    AddPrefetch(knobs);
-  }
-  knobs.AddOthers("precision.compute", {"fp32", "bf16"});
-  knobs.AddOthers("precision.master", {"fp32", "bf16"});
-  knobs.AddOthers("precision.reduce", {"fp32", "bf16"});
-  if (knobs.keys.precision.compute != ComputePrecision::Fp32) {
-    knobs.AddOthers("precision.residual", {"compute", "fp32"});
-  }
-  knobs.AddOthers("shard.units", {"block", "torchtitan", "blocks:2", "size:256 MiB"});
-  if (FactsOf(plan.device).family == DeviceFamily::Cuda) {
-    knobs.AddOthers("run.attention_workspace", {"512 MiB", "4 GiB"});
-    knobs.AddOthers("run.deterministic", {"false"});
+  const FitFacts facts{.dp = plan.mesh.size(AxesSharing(Shared::State)),
+                       .accumulate = plan.run.accumulate,
+                       .is_rounded = knobs.keys.precision.compute != ComputePrecision::Fp32,
+                       .is_on_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda};
+  for (const FitKey& row : FitKeys()) {
+    if (row.key == OriginKey("batch.micro")) {
+      AddBatch(knobs);
+    } else if (row.key == OriginKey("mesh.tp")) {
+      AddTensorParallelism(knobs);
+    } else if (Holds(row.shown, facts)) {
+      knobs.AddOthers(row);
+    }
   }
   return std::move(knobs.all);
 }

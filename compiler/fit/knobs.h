@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/cost/fit_keys.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -21,6 +22,9 @@ struct Knob {
 auto ShellWord(const std::string& set) -> std::string;
 /// Returns what comes after each `--set`: "mesh.dp=4 mesh.tp=2".
 auto SetsText(const Knob& knob) -> std::string;
+
+/// Returns the values of a row that the plan's recipe may set. Chunks divide the sequence.
+auto ValuesOf(const FitKey& row, const Plan& plan) -> std::vector<std::string>;
 
 /// Returns the changes that are worth a look, without those that change nothing. Requires: the plan knows its recipe.
 auto KnobsOf(const Plan& plan) -> std::vector<Knob>;

@@ -13,6 +13,7 @@ namespace shardc {
 static auto CutThatFits(const FitUse& fit, const Plan& plan, int64_t dp, int64_t sequences, const TrialOptions& options)
     -> std::optional<LeastRanks> {
   const int64_t of_step = plan.mesh.size(Axis::Replicate) * dp * sequences;
+  const bool has_global = KeysOf(plan).batch.global.has_value();
   const auto sets_of = [&](int64_t micro) {
     std::vector<std::string> sets;
     const auto set = [&](std::string_view key, int64_t value, int64_t now) {
@@ -23,7 +24,7 @@ static auto CutThatFits(const FitUse& fit, const Plan& plan, int64_t dp, int64_t
     set("mesh.dp", dp, plan.mesh.size(Axis::Dp));
     set("batch.micro", micro, plan.run.micro_batch);
     set("batch.accumulate", sequences / micro, plan.run.accumulate);
-    if (KeysOf(plan).batch.global) {
+    if (has_global) {
       set("batch.global", of_step, SamplesPerStep(plan));
     }
     return sets;

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
+#include <numeric>
+#include <ranges>
 #include <set>
 
+#include "compiler/base/byte_limit.h"
 #include "compiler/base/devices.h"
 #include "compiler/plan/header.h"
 
@@ -79,104 +81,98 @@ static auto LayoutsOf(const Plan& plan) -> SubjectOffers {
 }
 
 /// Returns an offer for each value; that of the value that the recipe has changes nothing.
-static auto ValuesOf(const PlanKeys& keys, OriginKey key, const std::vector<std::string>& values) -> SubjectOffers {
-  SubjectOffers subject;
+static auto Each(const std::vector<std::string>& values, const PlanKeys& keys, OriginKey key) -> std::vector<Offer> {
+  const std::string now = ValueText(keys, key);
+  std::vector<Offer> offers;
   for (const std::string& value : values) {
-    subject.offers.push_back(value == ValueText(keys, key) ? Offer{}
-                                                           : Offer{.sets = {fmt::format("{}={}", key.text(), value)}});
+    offers.push_back(value == now ? Offer{} : Offer{.sets = {fmt::format("{}={}", key.text(), value)}});
   }
-  return subject;
+  return offers;
 }
 
-static auto HasNow(const SubjectOffers& subject) -> bool {
-  return std::ranges::any_of(subject.offers, [](const Offer& offer) { return offer.sets.empty(); });
-}
-
-static auto ChunksOf(const Plan& plan, const PlanKeys& keys) -> SubjectOffers {
-  const int64_t now = keys.loss.chunks.value_or(1);
-  std::set<int64_t, std::greater<>> counts{now};
-  for (const int64_t count : {1, 2, 8, 32}) {
-    if (plan.data.seq % count == 0) {
-      counts.insert(count);
-    }
-  }
-  std::vector<std::string> values;
-  std::ranges::transform(counts, std::back_inserter(values), [](int64_t count) { return std::to_string(count); });
-  SubjectOffers subject = ValuesOf(keys, "loss.chunks", values);
-  // One chunk, which comes last, needs no sum over chunks.
-  subject.least = values.size() == 1 ? std::vector<size_t>{0} : std::vector<size_t>{0, values.size() - 1};
-  return subject;
-}
-
-/// Returns the depths of gathers ahead in this direction: 0, and as it is.
-static auto PrefetchOf(const Plan& plan, const std::optional<int64_t>& depth, std::string_view key) -> SubjectOffers {
-  const bool is_ahead = PrefetchDepth(plan, depth) > 0;
-  return is_ahead ? SubjectOffers{.offers = {{.sets = {fmt::format("{}=0", key)}}, {}}, .as_is = 1, .least = {0}}
-                  : SubjectOffers{};
+static auto HasNow(const std::vector<Offer>& offers) -> bool {
+  return std::ranges::any_of(offers, [](const Offer& offer) { return offer.sets.empty(); });
 }
 
 auto Applies(Subject subject, const Offer& layout) -> bool {
+  // Elsewhere the subjects of GPUs have no offers.
+  return Holds(FitKeyOf(subject).offered, {.dp = layout.dp, .accumulate = layout.accumulate, .is_on_gpu = true});
+}
+
+/// Returns the offers of a subject other than the layout; none beside the recipe as it is if there is nothing to gain.
+static auto ValuesOffered(Subject subject, const Plan& plan, const PlanKeys& keys) -> SubjectOffers {
+  const FitKey& row = FitKeyOf(subject);
+  const std::vector<std::string> values = ValuesOf(row, plan);
+  const std::vector<std::string> backwards(values.rbegin(), values.rend());
+  // The first value, which takes least, and as it is.
+  const auto less_if = [&](bool has_more) {
+    return has_more ? SubjectOffers{.offers = {{.sets = {fmt::format("{}={}", row.key.text(), values[0])}}, {}},
+                                    .least = {0}}
+                    : SubjectOffers{};
+  };
   switch (subject) {
-    case Subject::Units:
-    case Subject::Reshard:
-    case Subject::PrefetchForward:
-    case Subject::PrefetchBackward:
-    case Subject::Ring: return layout.dp > 1;
-    case Subject::Reduce: return layout.accumulate > 1;
-    case Subject::Layout:
-    case Subject::Policy:
-    case Subject::Chunks:
-    case Subject::Workspace: return true;
+    case Subject::Layout: break;
+    case Subject::Policy: return {.offers = Each(backwards, keys, row.key)};
+    case Subject::Units: return {.offers = Each(values, keys, row.key)};
+    // Whole sums take more than slices, but a model of few units has them anyway.
+    case Subject::Reduce:
+      return keys.batch.reduce ? SubjectOffers{.offers = Each(backwards, keys, row.key), .least = {1, 0}}
+                               : SubjectOffers{};
+    case Subject::Reshard: {
+      SubjectOffers reshard{.offers = Each(backwards, keys, row.key), .least = {1}};
+      if (!HasNow(reshard.offers)) {
+        reshard.offers.insert(reshard.offers.begin() + 1, Offer{});
+        reshard.least = {1, 2};
+      }
+      return reshard;
+    }
+    case Subject::Chunks: {
+      // Chunks of which the recipe alone has the number; the most chunks come first.
+      std::set<std::pair<size_t, std::string>, std::greater<>> counts;
+      for (const std::string& value : values) {
+        counts.emplace(value.size(), value);
+      }
+      const std::string now = std::to_string(keys.loss.chunks.value_or(1));
+      counts.emplace(now.size(), now);
+      const auto texts = std::views::values(counts);
+      SubjectOffers chunks{.offers = Each({texts.begin(), texts.end()}, keys, row.key), .least = {0}};
+      // One chunk, which comes last, needs no sum over chunks.
+      if (counts.size() > 1) {
+        chunks.least.push_back(counts.size() - 1);
+      }
+      return chunks;
+    }
+    case Subject::PrefetchForward: return less_if(PrefetchDepth(plan, keys.shard.prefetch_forward) > 0);
+    case Subject::PrefetchBackward: return less_if(PrefetchDepth(plan, keys.shard.prefetch_backward) > 0);
+    case Subject::Ring:
+      return keys.shard.gather_ring ? SubjectOffers{.offers = Each(values, keys, row.key)} : SubjectOffers{};
+    case Subject::Workspace: return less_if(plan.run.attention_workspace > ParseByteLimit(values[0]));
   }
   CHECK(false, "subject {}", static_cast<int>(subject));
 }
 
 auto OffersOf(const Plan& plan) -> AllOffers {
   const PlanKeys keys = KeysOf(plan);
+  const bool is_on_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda;
   AllOffers all;
-  const auto of = [&](Subject subject) -> SubjectOffers& { return all[static_cast<size_t>(subject)]; };
-  of(Subject::Layout) = LayoutsOf(plan);
-  of(Subject::Policy) = ValuesOf(keys, "recompute.policy", {"full", "torchtitan-sac", "none"});
-  if (keys.batch.reduce) {
-    of(Subject::Reduce) = ValuesOf(keys, "batch.reduce", {"last", "each"});
-    // Whole sums take more than slices, but a model of few units has them anyway.
-    of(Subject::Reduce).least = {1, 0};
-  }
-  if (std::ranges::any_of(of(Subject::Layout).offers, [](const Offer& layout) { return layout.dp > 1; })) {
-    of(Subject::Units) = ValuesOf(keys, "shard.units", {"block", "torchtitan", "blocks:2", "size:256 MiB"});
-    SubjectOffers& reshard = of(Subject::Reshard);
-    reshard = ValuesOf(keys, "shard.reshard_after_forward", {"false", "true"});
-    if (!HasNow(reshard)) {
-      reshard.offers.insert(reshard.offers.begin() + 1, Offer{});
-      reshard.least = {1, 2};
-    } else {
-      reshard.least = {1};
+  const std::vector<Offer>& layouts = (all[0] = LayoutsOf(plan)).offers;
+  for (size_t i = 1; i < NumSubjects; ++i) {
+    const auto subject = static_cast<Subject>(i);
+    if ((is_on_gpu || FitKeyOf(subject).offered != FitWhen::OnGpu) &&
+        std::ranges::any_of(layouts, [&](const Offer& layout) { return Applies(subject, layout); })) {
+      all[i] = ValuesOffered(subject, plan, keys);
     }
-    of(Subject::PrefetchForward) = PrefetchOf(plan, keys.shard.prefetch_forward, "shard.prefetch_forward");
-    of(Subject::PrefetchBackward) = PrefetchOf(plan, keys.shard.prefetch_backward, "shard.prefetch_backward");
-    if (keys.shard.gather_ring) {
-      of(Subject::Ring) = ValuesOf(keys, "shard.gather_ring", {"2", "3"});
-    }
-  }
-  of(Subject::Chunks) = ChunksOf(plan, keys);
-  if (FactsOf(plan.device).family == DeviceFamily::Cuda) {
-    const std::string now = keys.run.attention_workspace.value_or(ByteSize{}).text;
-    of(Subject::Workspace) =
-        now == "2 GiB" || now == "4 GiB"
-            ? SubjectOffers{.offers = {{.sets = {"run.attention_workspace=512 MiB"}}, {}}, .least = {0}}
-            : SubjectOffers{};
   }
   for (SubjectOffers& subject : all) {
-    if (!HasNow(subject)) {
+    if (!HasNow(subject.offers)) {
       subject.offers.push_back({});
     }
     subject.as_is = static_cast<size_t>(
         std::ranges::find_if(subject.offers, [](const Offer& offer) { return offer.sets.empty(); }) -
         subject.offers.begin());
     if (subject.least.empty()) {
-      for (size_t i = 0; i < subject.offers.size(); ++i) {
-        subject.least.push_back(i);
-      }
+      subject.least.resize(subject.offers.size());
+      std::iota(subject.least.begin(), subject.least.end(), size_t{0});
     }
   }
   return all;

@@ -10,23 +10,6 @@
 
 namespace shardc {
 
-/// A key or two that a combination sets to one of several values.
-enum class Subject : uint8_t {
-  // These decide the FLOPs and the bytes on the wire of a step.
-  Layout,
-  Policy,
-  Units,
-  Reduce,
-  Reshard,
-  // These change memory alone.
-  Chunks,
-  PrefetchForward,
-  PrefetchBackward,
-  Ring,
-  Workspace
-};
-constexpr size_t NumSubjects = 10;
-
 struct Offer {
   /// As Knob has them; empty: as it is.
   std::vector<std::string> sets;

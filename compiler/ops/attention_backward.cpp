@@ -16,7 +16,7 @@ static auto PartsOfBackward(const OpBody& body, const Plan& plan) -> WorkParts {
 
 constinit const OpFacts op::AttentionBackward::Facts{
     .sections = {SectionKind::Step},
-    .scratch_key = "run.attention_workspace",
+    .has_bounded_scratch = true,
     .launch = {{{.what = "sequences", .field = "q", .begin = 1, .end = 2},
                 {.what = "heads", .field = "q", .begin = 2, .end = 3, .unit = "head_dim"}}},
     .attention = {.queries = "q", .keys = "k", .queries_gradient = "dq", .head_dim = "head_dim"},

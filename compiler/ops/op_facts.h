@@ -230,8 +230,8 @@ struct OpFacts {
   PeerReads peer_reads = PeerReads::None;
   /// Peers on the host read its scratch, where it has some.
   bool peers_read_scratch = false;
-  /// The key of a recipe that bounds its scratch on devices of the family Cuda; empty where none does.
-  std::string_view scratch_key;
+  /// Does run.attention_workspace bound its scratch on devices of the family Cuda?
+  bool has_bounded_scratch = false;
   /// Sizes that are bounded on devices of the family Cuda; rows without a field say nothing.
   std::array<LaunchFact, 2> launch;
   StreamClass stream = StreamClass::Compute;
