@@ -10,99 +10,59 @@
 
 namespace shardc {
 
-namespace {
-
-/// The search of FastestThatFits.
-class Descent {
- public:
-  Descent(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
-      : fit_(fit), offers_(offers), trials_(offers, options) {}
-
-  /// Returns where the search ends that begins there.
-  auto From(Combination combination) -> Combination;
-  /// Returns the fastest of the layouts with each policy, all else as it is.
-  auto FastestPair() -> Combination;
-  auto trials() -> Trials& { return trials_; }
-  /// Returns the time of a step; infinity where the combination is refused or does not fit. Requires: it was planned.
-  auto TimeOf(const Combination& combination) const -> double;
-
- private:
-  /// Returns the combination with each offer of a subject. Subjects that a layout does not have are left as they are.
-  auto WithEach(const Combination& combination, size_t subject) const -> Combinations;
-
-  const FitUse& fit_;
-  const AllOffers& offers_;
-  Trials trials_;
-};
-
-auto Descent::TimeOf(const Combination& combination) const -> double {
-  const Trial& trial = trials_.of(combination);
-  return trial.refused.empty() && trial.figures.time && fit_.fits(trial.figures)
-             ? trial.figures.time->step().value
-             : std::numeric_limits<double>::infinity();
-}
-
-auto Descent::WithEach(const Combination& combination, size_t subject) const -> Combinations {
-  constexpr auto LayoutIndex = static_cast<size_t>(Subject::Layout);
+/// Returns the combinations with each offer of a subject. Subjects that a layout does not have are left as they are.
+static auto WithEach(const Combinations& combinations, const AllOffers& offers, Subject subject) -> Combinations {
   Combinations each;
-  for (size_t offer = 0; offer < offers_[subject].offers.size(); ++offer) {
-    Combination one = combination;
-    one[subject] = offer;
-    const Offer& layout = offers_[LayoutIndex].offers[one[LayoutIndex]];
-    for (size_t i = 0; i < NumSubjects; ++i) {
-      one[i] = Applies(static_cast<Subject>(i), layout) ? one[i] : offers_[i].as_is;
+  for (Combination one : combinations) {
+    for (size_t offer = 0; offer < offers[static_cast<size_t>(subject)].offers.size(); ++offer) {
+      one[static_cast<size_t>(subject)] = offer;
+      Combination& next = each.emplace_back(one);
+      const Offer& layout = LayoutOf(offers, next);
+      for (size_t i = 0; i < NumSubjects; ++i) {
+        next[i] = Applies(static_cast<Subject>(i), layout) ? next[i] : offers[i].as_is;
+      }
     }
-    each.push_back(one);
   }
   return each;
 }
 
-auto Descent::FastestPair() -> Combination {
-  Combinations pairs;
-  for (const Combination& with_policy : WithEach(AsItIs(offers_), static_cast<size_t>(Subject::Policy))) {
-    const Combinations with_layout = WithEach(with_policy, static_cast<size_t>(Subject::Layout));
-    pairs.insert(pairs.end(), with_layout.begin(), with_layout.end());
-  }
-  trials_.Plan(pairs);
-  return *std::ranges::min_element(pairs, {}, [&](const Combination& one) { return TimeOf(one); });
-}
-
-auto Descent::From(Combination combination) -> Combination {
-  for (bool is_changed = true; is_changed;) {
-    is_changed = false;
-    for (size_t subject = 0; subject < NumSubjects; ++subject) {
-      const Combinations each = WithEach(combination, subject);
-      trials_.Plan(each);
-      const auto fastest = std::ranges::min_element(each, {}, [&](const Combination& one) { return TimeOf(one); });
-      if (TimeOf(*fastest) < TimeOf(combination) * (1 - LeastGain)) {
-        combination = *fastest;
-        is_changed = true;
-      }
-    }
-  }
-  return combination;
-}
-
-}  // namespace
-
 auto FastestThatFits(const Combination& cheapest, const FitUse& fit, const AllOffers& offers,
                      const TrialOptions& options) -> std::optional<KnobRow> {
-  Descent descent(fit, offers, options);
+  Trials trials(fit, offers, options);
+  // Infinity where a combination is refused, does not fit or has no time.
+  const auto time_of = [&](const Combination& one) {
+    const auto& time = trials.of(one).figures.time;
+    return time && trials.Fits(one) ? time->step().value : std::numeric_limits<double>::infinity();
+  };
+  const auto fastest_of = [&](const Combinations& all) {
+    trials.Plan(all);
+    return *std::ranges::min_element(all, {}, time_of);
+  };
+  const auto is_faster = [&](const Combination& one, const Combination& other) {
+    return time_of(one) < time_of(other) * (1 - LeastGain);
+  };
   Combinations begins{AsItIs(offers), cheapest};
-  descent.trials().Plan(begins);
-  if (std::isinf(descent.TimeOf(begins.front()))) {
-    begins.push_back(descent.FastestPair());
+  trials.Plan(begins);
+  if (std::isinf(time_of(begins.front()))) {
+    begins.push_back(
+        fastest_of(WithEach(WithEach({begins.front()}, offers, Subject::Policy), offers, Subject::Layout)));
   }
   std::optional<Combination> fastest;
-  for (const Combination& begin : begins) {
-    if (std::isinf(descent.TimeOf(begin))) {
+  for (Combination& at : begins) {
+    if (std::isinf(time_of(at))) {
       continue;
     }
-    const Combination end = descent.From(begin);
-    const bool is_faster = !fastest || descent.TimeOf(end) < descent.TimeOf(*fastest) * (1 - LeastGain);
-    fastest = is_faster ? end : *fastest;
+    for (bool is_changed = true; is_changed;) {
+      is_changed = false;
+      for (size_t subject = 0; subject < NumSubjects; ++subject) {
+        const Combination next = fastest_of(WithEach({at}, offers, static_cast<Subject>(subject)));
+        is_changed |= is_faster(next, at);
+        at = is_faster(next, at) ? next : at;
+      }
+    }
+    fastest = !fastest || is_faster(at, *fastest) ? at : *fastest;
   }
-  return fastest ? std::optional(descent.trials().RowOf(*fastest)) : std::nullopt;
+  return fastest ? std::optional(trials.RowOf(*fastest)) : std::nullopt;
 }
 
 }  // namespace shardc

@@ -27,7 +27,7 @@ namespace {
 class Search {
  public:
   Search(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
-      : fit_(fit), offers_(offers), as_is_(AsItIs(offers)), trials_(offers, options) {}
+      : fit_(fit), offers_(offers), as_is_(AsItIs(offers)), trials_(fit, offers, options) {}
   auto Run() -> std::optional<Found>;
 
  private:
@@ -35,9 +35,7 @@ class Search {
     return combination[static_cast<size_t>(subject)];
   }
   auto Of(Subject subject) const -> const SubjectOffers& { return offers_[static_cast<size_t>(subject)]; }
-  auto LayoutOf(Combination combination) const -> const Offer& {
-    return Of(Subject::Layout).offers[At(combination, Subject::Layout)];
-  }
+  auto LayoutOf(const Combination& combination) const -> const Offer& { return shardc::LayoutOf(offers_, combination); }
   /// Returns the offers of a subject that make a difference with this layout: all of them, or as it is.
   auto EachOf(Subject subject, const Combination& combination) const -> std::vector<size_t>;
   /// Returns the offers of which one takes least memory.
@@ -47,7 +45,7 @@ class Search {
 
   auto Plan(const Combinations& combinations) -> void { trials_.Plan(combinations); }
   auto TrialOf(const Combination& combination) const -> const Trial& { return trials_.of(combination); }
-  auto Fits(const Combination& combination) const -> bool;
+  auto Fits(const Combination& combination) const -> bool { return trials_.Fits(combination); }
   /// Returns whether it may fit if it is packed better, or takes this share of its memory.
   auto MayFit(const Combination& combination, double share = 1) const -> bool;
 
@@ -78,11 +76,6 @@ class Search {
   Combination as_is_{};
   Trials trials_;
 };
-
-auto Search::Fits(const Combination& combination) const -> bool {
-  const Trial& trial = TrialOf(combination);
-  return trial.refused.empty() && fit_.fits(trial.figures);
-}
 
 auto Search::MayFit(const Combination& combination, double share) const -> bool {
   const Trial& trial = TrialOf(combination);

@@ -33,6 +33,10 @@ using AllOffers = std::array<SubjectOffers, NumSubjects>;
 /// One offer of each subject.
 using Combination = std::array<size_t, NumSubjects>;
 
+inline auto LayoutOf(const AllOffers& offers, const Combination& combination) -> const Offer& {
+  constexpr auto Index = static_cast<size_t>(Subject::Layout);
+  return offers[Index].offers[combination[Index]];
+}
 /// Returns false for a subject that is not offered with this layout: keys of slices if dp is 1, sums over microbatches
 /// if there is one.
 auto Applies(Subject subject, const Offer& layout) -> bool;

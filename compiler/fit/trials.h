@@ -35,7 +35,8 @@ using Combinations = std::vector<Combination>;
 /// Plans each combination once.
 class Trials {
  public:
-  Trials(const AllOffers& offers, const TrialOptions& options) : offers_(offers), options_(options) {}
+  Trials(const FitUse& fit, const AllOffers& offers, const TrialOptions& options)
+      : fit_(fit), offers_(offers), options_(options) {}
 
   /// Plans those that were not.
   auto Plan(const Combinations& combinations) -> void {
@@ -52,11 +53,15 @@ class Trials {
   auto has(const Combination& combination) const -> bool { return planned_.contains(combination); }
   /// Requires: it was planned.
   auto of(const Combination& combination) const -> const Trial& { return planned_.at(combination); }
+  auto Fits(const Combination& combination) const -> bool {
+    return of(combination).refused.empty() && fit_.fits(of(combination).figures);
+  }
   auto RowOf(const Combination& combination) const -> KnobRow {
     return {.knob = KnobOf(offers_, combination), .figures = of(combination).figures};
   }
 
  private:
+  const FitUse& fit_;
   const AllOffers& offers_;
   const TrialOptions& options_;
   std::map<Combination, Trial> planned_;
