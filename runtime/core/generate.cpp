@@ -1,7 +1,5 @@
-// Logits, and ids that are sampled by them: the forward of the evaluation, on ids that are given.
-//
-// Each sampled id is one forward over the last `seq` ids: there is no cache of keys and values, as this is for looking
-// at what a model has learnt.
+#include "runtime/core/generate.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -12,7 +10,6 @@
 #include "compiler/base/files.h"
 #include "compiler/checkpoint/safetensors.h"
 #include "compiler/expr/random.h"
-#include "runtime/core/runner.h"
 
 namespace shardc {
 
@@ -117,18 +114,12 @@ class LogitsFile {
 
 }  // namespace
 
-auto RankRunner::Generate(const std::string& checkpoint) -> Status {
-  RETURN_IF_ERROR(LoadParameters(checkpoint));
-  const GenerateRequest& request = *context_.options.generate;
-  return request.logits.empty() ? SampleIds(request) : WriteLogits(request);
-}
-
-auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
+static auto SampleIds(BoundRank& rank, const GenerateRequest& request) -> Status {
   std::vector<int32_t> ids = request.ids;
   const auto last_of = [&](const std::vector<int32_t>& all) {
-    return std::vector<int32_t>(all.end() - std::min<int64_t>(std::ssize(all), plan_.data.seq), all.end());
+    return std::vector<int32_t>(all.end() - std::min<int64_t>(std::ssize(all), rank.plan().data.seq), all.end());
   };
-  if (leads() && request.are_bytes) {
+  if (rank.leads() && request.are_bytes) {
     for (const int32_t id : ids) {
       RETURN_IF_ERROR(PrintId(request, id));
     }
@@ -137,9 +128,9 @@ auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
   for (int64_t place = 0; place < request.num_sampled; ++place) {
     const std::vector<int32_t> window = last_of(ids);
     const int64_t last = std::ssize(window) - 1;
-    tokens_->SetEvalIds(window);
+    rank.tokens().SetEvalIds(window);
     NextId best;
-    logits_->see = [&](LogitsPart& part) -> Status {
+    rank.logits()->see = [&](LogitsPart& part) -> Status {
       const int64_t position = last - part.first_position;
       if (part.first_sample != 0 || position < 0 || position >= part.positions()) {
         return Success{};
@@ -154,9 +145,9 @@ auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
       }
       return Success{};
     };
-    RETURN_IF_ERROR(RunSection(SectionKind::Eval));
-    best.stops = context_.control->StopIsRequested() ? 1 : 0;
-    ASSIGN_OR_RETURN(const auto all, context_.control->GatherValues(AxisSet::All(), best));
+    RETURN_IF_ERROR(rank.RunSection(SectionKind::Eval));
+    best.stops = rank.control().StopIsRequested() ? 1 : 0;
+    ASSIGN_OR_RETURN(const auto all, rank.control().GatherValues(AxisSet::All(), best));
     for (const NextId& candidate : all) {
       best = candidate.IsBefore(best) ? candidate : best;
     }
@@ -165,14 +156,14 @@ auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
     }
     CHECK(best.id >= 0, "no rank has a logit of the last position");
     ids.push_back(static_cast<int32_t>(best.id));
-    if (leads()) {
+    if (rank.leads()) {
       RETURN_IF_ERROR(PrintId(request, best.id));
     }
   }
-  return leads() && request.are_bytes ? Print("\n") : Success{};
+  return rank.leads() && request.are_bytes ? Print("\n") : Success{};
 }
 
-auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
+static auto WriteLogits(BoundRank& rank, const GenerateRequest& request) -> Status {
   /// A part of a row, as a rank has it. Its logits follow.
   struct RowPiece {
     int64_t id = 0;
@@ -183,32 +174,32 @@ auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
   std::optional<LogitsFile> file;
   std::vector<std::byte> mine;
   std::vector<std::byte> all;
-  tokens_->SetEvalIds(request.ids);
-  const int64_t num_ranks = plan_.mesh.num_ranks();
+  rank.tokens().SetEvalIds(request.ids);
+  const int64_t num_ranks = rank.plan().mesh.num_ranks();
   // Rank 0 writes what all have of a row, piece by piece, and needs no folder that the hosts share.
-  logits_->see = [&](LogitsPart& part) -> Status {
+  rank.logits()->see = [&](LogitsPart& part) -> Status {
     const int64_t element = SizeOf(part.dtype());
     const int64_t capacity = RankControl::MaxBytes / num_ranks - static_cast<int64_t>(sizeof(RowPiece));
     const int64_t most = std::clamp(capacity / element, int64_t{1}, part.width());
     mine.assign(sizeof(RowPiece) + static_cast<size_t>(most * element), std::byte{});
     all.resize(mine.size() * static_cast<size_t>(num_ranks));
-    if (leads() && !file) {
-      ASSIGN_OR_RETURN(auto made, LogitsFile::Create(request, plan_.data.vocab, part.dtype()));
+    if (rank.leads() && !file) {
+      ASSIGN_OR_RETURN(auto made, LogitsFile::Create(request, rank.plan().data.vocab, part.dtype()));
       file.emplace(std::move(made));
     }
     for (int64_t row = 0; row < part.positions() * part.batch(); ++row) {
       const int64_t position = row / part.batch();
       const int64_t sample = row % part.batch();
       ASSIGN_OR_RETURN(const auto logits, part.Row(position, sample));
-      const int64_t id = (part.first_sample + sample) * plan_.data.seq + part.first_position + position;
+      const int64_t id = (part.first_sample + sample) * rank.plan().data.seq + part.first_position + position;
       for (int64_t begin = 0; begin < part.width(); begin += most) {
         const RowPiece own{id, part.first_column + begin, std::clamp(part.columns - begin, int64_t{0}, most)};
         std::memcpy(mine.data(), &own, sizeof(own));
         if (own.columns > 0) {
           std::memcpy(mine.data() + sizeof(own), logits + begin * element, static_cast<size_t>(own.columns * element));
         }
-        RETURN_IF_ERROR(context_.control->Gather(AxisSet::All(), mine.data(), std::ssize(mine), all.data()));
-        for (const std::byte* from = all.data(); leads() && from != all.data() + all.size(); from += mine.size()) {
+        RETURN_IF_ERROR(rank.control().Gather(AxisSet::All(), mine.data(), std::ssize(mine), all.data()));
+        for (const std::byte* from = all.data(); rank.leads() && from != all.data() + all.size(); from += mine.size()) {
           RowPiece piece;
           std::memcpy(&piece, from, sizeof(piece));
           if (piece.id < num_ids && piece.columns > 0) {
@@ -221,8 +212,13 @@ auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
     }
     return Success{};
   };
-  RETURN_IF_ERROR(RunSection(SectionKind::Eval));
+  RETURN_IF_ERROR(rank.RunSection(SectionKind::Eval));
   return file ? file->Commit() : Status(Success{});
+}
+
+auto Generate(BoundRank& rank) -> Status {
+  const GenerateRequest& request = *rank.context().options.generate;
+  return request.logits.empty() ? SampleIds(rank, request) : WriteLogits(rank, request);
 }
 
 }  // namespace shardc

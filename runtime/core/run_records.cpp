@@ -166,25 +166,24 @@ auto RunRecords::RefusedAlgorithms() const -> std::string {
                             refused, taken_.size(), ProductRecordName);
 }
 
-auto RunRecords::Begin(const AttemptStart& start, const std::optional<InitRecord>& drawn,
-                       const std::string& seed_manifest, int64_t begun) -> Status {
+auto RunRecords::Begin(const BegunRun& begun) -> Status {
   CHECK(context_.directory != nullptr && context_.attempt != nullptr, "a run without a record");
   const Attempt& attempt = *context_.attempt;
   RETURN_IF_ERROR(context_.directory->CheckThere());
-  RETURN_IF_ERROR(attempt.RecordStart(start, WithDigest()));
+  RETURN_IF_ERROR(attempt.RecordStart(begun.start, WithDigest()));
   if (!products_.algorithms.empty()) {
     RETURN_IF_ERROR(PutProductRecord(attempt.folder(), products_));
     if (products_ != recorded_) {
       RETURN_IF_ERROR(PutProductRecord(context_.directory->folder(), products_));
     }
   }
-  if (drawn) {
-    RETURN_IF_ERROR(PutFileAt(attempt.folder(), std::string(InitRecordName), ToText(*drawn)));
+  if (begun.drawn) {
+    RETURN_IF_ERROR(PutFileAt(attempt.folder(), std::string(InitRecordName), ToText(*begun.drawn)));
   }
-  if (!seed_manifest.empty()) {
-    RETURN_IF_ERROR(PutFileAt(context_.directory->folder(), SeedRecordName, seed_manifest));
+  if (!begun.seed_manifest.empty()) {
+    RETURN_IF_ERROR(PutFileAt(context_.directory->folder(), SeedRecordName, begun.seed_manifest));
   }
-  ASSIGN_OR_RETURN(metrics_, MetricsWriter::Open(context_.directory->folder(), begun, attempt.folder()));
+  ASSIGN_OR_RETURN(metrics_, MetricsWriter::Open(context_.directory->folder(), begun.step, attempt.folder()));
   return Success{};
 }
 

@@ -18,6 +18,17 @@
 
 namespace shardc {
 
+/// State that a launch began its training from.
+struct BegunRun {
+  /// The number of completed steps.
+  int64_t step = 0;
+  AttemptStart start;
+  /// After a first start: what was drawn.
+  std::optional<InitRecord> drawn;
+  /// The manifest of the seed; empty if no parameters were loaded from one.
+  std::string seed_manifest;
+};
+
 class RunRecords {
  public:
   /// Keeps the records of a launch. `checkpoint_dir`: the folder in which it looks for checkpoints, and saves.
@@ -50,10 +61,8 @@ class RunRecords {
   /// Returns a line for people if the library refused recorded algorithms when ops were bound; empty otherwise.
   auto RefusedAlgorithms() const -> std::string;
 
-  /// Records what this launch begins from, with the drawn values and the manifest of the seed if there are such. It
-  /// then opens the metrics, cut back to the step that the launch begins at.
-  auto Begin(const AttemptStart& start, const std::optional<InitRecord>& drawn, const std::string& seed_manifest,
-             int64_t begun) -> Status;
+  /// Records what this launch begins from, and opens the metrics, cut back to the step that the launch begins at.
+  auto Begin(const BegunRun& begun) -> Status;
   auto PutMemory(const DeviceUse& use) const -> Status;
   auto WriteStep(const StepMetrics& metrics) -> Status;
   auto WriteEval(int64_t step, double eval_loss, const std::vector<HeadLoss>& terms, const LineTime& time) -> Status;

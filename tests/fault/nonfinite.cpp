@@ -121,7 +121,7 @@ TEST(Nonfinite, SkipLeavesOneUpdateOutOnAllRanks) {
   const Plan plan = training->Compile({"optimizer.lr=\"if step <= 3 then 0 else 1e-3\""});
   const auto result = LaunchBegunRunners(
       plan, {.run_dir = *training / "run"}, [&](RankContext& context, RankRunner& runner) -> ErrorOr<ExitCode> {
-        runner.after_data = [&] {
+        runner.after_data() = [&] {
           if (ScalarOf(runner, plan, ScalarRole::Step) == BadStep) {
             SetNorm(plan, runner, context.rank, Huge);
           }

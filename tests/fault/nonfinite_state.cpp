@@ -150,7 +150,7 @@ auto RunWithBadSteps(const Training& training, const std::set<int64_t>& bad_step
         const auto set_norm = [&](float value) {
           SetInMemory(plan, runner, context.rank, {.parameter = "model.norm.weight", .element = 0}, value);
         };
-        runner.after_data = [&] {
+        runner.after_data() = [&] {
           if (bad_steps.contains(step_now() + 1)) {
             set_norm(NaN);
           }

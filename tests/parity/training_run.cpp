@@ -151,7 +151,7 @@ class Trainer {
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Init));
     Collect(runner, rank, &SubVector::shard, run_.initial);
     for (size_t step = 0; step < static_cast<size_t>(case_.steps); ++step) {
-      runner.after_data = [&] { TakeBatch(runner, rank, run_.batches[step]); };
+      runner.after_data() = [&] { TakeBatch(runner, rank, run_.batches[step]); };
       const auto halt = runner.Step();
       if (!halt) {
         return halt.error();

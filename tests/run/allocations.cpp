@@ -42,7 +42,7 @@ auto CountSteps(const Plan& plan, bool all_threads) -> std::vector<AllocationCou
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Constants));
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Init));
     // The data section may read files; after it come the step section and a look at the halts.
-    runner.after_data = all_threads ? StartCountingAllThreads : StartCounting;
+    runner.after_data() = all_threads ? StartCountingAllThreads : StartCounting;
     for (int step = 1; step <= NumSteps; ++step) {
       const auto halt = runner.Step();
       const AllocationCounts of_step = StopCounting();

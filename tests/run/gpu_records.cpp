@@ -36,7 +36,7 @@ class RecordedLaunch {
   auto records() -> RunRecords& { return *records_; }
   /// Begins, and saves.
   auto Save() -> void {
-    ASSERT_TRUE(records_->Begin({}, {}, "", 0).ok());
+    ASSERT_TRUE(records_->Begin({}).ok());
     ASSERT_TRUE(records_->PutSave(1, "step-00000001").ok());
   }
 
@@ -150,7 +150,7 @@ TEST(GpuRecords, RestartSaysThatAlgorithmsDiffer) {
     same.records().TakeProducts(taken);
     EXPECT_EQ(same.records().CompareVersions(), "");
     EXPECT_EQ(same.records().RefusedAlgorithms(), "");
-    ASSERT_TRUE(same.records().Begin({}, {}, "", 0).ok());
+    ASSERT_TRUE(same.records().Begin({}).ok());
     EXPECT_THAT(ReadText(folder / "gemm.json"), HasSubstr("\"tuned\": true"));
   }
   RecordedLaunch other(folder.path(), First);

@@ -157,7 +157,7 @@ auto SamplesOf(const Plan& plan, int64_t steps) -> std::vector<std::vector<std::
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Init));
     const bool is_first_of_tp = plan.mesh.CoordinatesOf(context.rank)[static_cast<size_t>(Axis::Tp)] == 0;
     for (auto& of_step : samples) {
-      runner.after_data = [&] {
+      runner.after_data() = [&] {
         const std::lock_guard lock(mutex);
         for (const Op& op : plan.section(SectionKind::Data).ops) {
           const auto* load = op.As<op::LoadTokens>();

@@ -120,7 +120,7 @@ TEST(Traffic, ACommunicatorThatSendsMoreIsFound) {
   const auto errors = Train(
       plan, training / "run",
       [](RankContext& context, RankRunner& runner) {
-        runner.after_data = [&context] {
+        runner.after_data() = [&context] {
           double value = 1;
           const CommSpan span{.data = reinterpret_cast<std::byte*>(&value), .bytes = sizeof(value)};
           CHECK(context.comm->AllReduce(context.device->queue(Stream::Dp), AxisSet::Of(Axis::Dp), span, {}, DType::F64)

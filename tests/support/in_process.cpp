@@ -106,7 +106,7 @@ auto TrainInProcess(const Plan& plan, const std::string& run_dir, const std::fun
       const std::lock_guard lock(mutex);
       state.Take(plan, runner, context.rank);
     };
-    runner.after_data = [&] {
+    runner.after_data() = [&] {
       if (has_begun[static_cast<size_t>(context.rank)]++ == 0) {
         take(run.at_begin);
       }
