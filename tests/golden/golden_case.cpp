@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "compiler/check/check_recipe.h"
@@ -65,6 +66,17 @@ static auto ParseRunLine(GoldenCase& golden, const std::string& line) -> void {
   }
 }
 
+/// Splits a list at its commas.
+static auto ListOf(const std::string& line) -> std::vector<std::string> {
+  std::vector<std::string> items;
+  for (size_t begin = 0; begin < line.size();) {
+    const size_t end = std::min(line.find(", ", begin), line.size());
+    items.push_back(line.substr(begin, end - begin));
+    begin = end + 2;
+  }
+  return items;
+}
+
 static auto ReadCase(const std::string& folder, const std::string& stem, std::optional<PassKind> pass) -> GoldenCase {
   GoldenCase golden;
   golden.folder = folder;
@@ -75,6 +87,7 @@ static auto ReadCase(const std::string& folder, const std::string& stem, std::op
   golden.fault = "no `# run:` line";
   constexpr std::string_view same_plan_as = "# same-plan-as: ";
   constexpr std::string_view like = "# like: ";
+  constexpr std::string_view explain = "# explain: ";
   for (const std::string& line : LinesOf(text)) {
     if (line.starts_with("# run: ")) {
       golden.fault = "";
@@ -83,9 +96,14 @@ static auto ReadCase(const std::string& folder, const std::string& stem, std::op
       golden.same_plan_as = line.substr(same_plan_as.size());
     } else if (line.starts_with(like)) {
       golden.like = line.substr(like.size());
+    } else if (line.starts_with(explain)) {
+      golden.report_parts = ListOf(line.substr(explain.size()));
     } else if (line.starts_with("# json") && !line.starts_with(JsonLine)) {
       golden.fault = fmt::format("`{}` does not begin as `{}`", line, JsonLine);
     }
+  }
+  if (!golden.report_parts.empty() && std::ranges::find(golden.emit, "explain") == golden.emit.end()) {
+    golden.fault = "`# explain:` without --emit=explain";
   }
   if (auto whole = PutOverBase((Root() / folder).string(), text)) {
     golden.recipe = *std::move(whole);
@@ -176,6 +194,39 @@ static auto ReportOf(const GoldenCase& golden, const Plan& plan, std::string (*r
   return render(report);
 }
 
+/// Returns the parts of a report that begin as the case asks. Errors: the report has no such part.
+static auto TakeParts(const GoldenCase& golden, const std::string& report) -> ErrorOr<std::string> {
+  std::string text;
+  std::set<std::string> missing(golden.report_parts.begin(), golden.report_parts.end());
+  bool is_taken = false;
+  bool is_after_empty_line = false;
+  for (const std::string& line : LinesOf(report)) {
+    const size_t indentation = std::min(line.find_first_not_of(' '), line.size());
+    if (line.empty()) {
+      is_after_empty_line = true;
+      continue;
+    }
+    if (indentation == 0 || (indentation == 2 && line.ends_with(':'))) {
+      is_taken = false;
+      for (const std::string& begin : golden.report_parts) {
+        if (line.substr(indentation).starts_with(begin)) {
+          is_taken = true;
+          missing.erase(begin);
+        }
+      }
+    }
+    if (is_taken) {
+      text += (is_after_empty_line && !text.empty() ? "\n" : "") + line + "\n";
+      is_after_empty_line = false;
+    }
+  }
+  if (!missing.empty()) {
+    return Error{ExitCode::Usage, fmt::format("{}: `# explain:`: no part of the report begins with `{}`",
+                                              golden.recipe_path(), *missing.begin())};
+  }
+  return text;
+}
+
 /// Returns the text of a recipe with the values that its `json` lines have in the report. Errors: the report lacks one.
 static auto WithValuesOf(const std::string& json_report, const std::string& recipe) -> ErrorOr<std::string> {
   const auto report = nlohmann::ordered_json::parse(json_report);
@@ -222,7 +273,13 @@ static auto WholeFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::stri
     if (what == "plan") {
       files[golden.stem + ".plan"] = {golden.stop_after ? plan_text : print(*compiled)};
     } else if (what == "explain") {
-      files[golden.stem + ".explain"] = {ReportOf(golden, plan, RenderReportText)};
+      std::string report = ReportOf(golden, plan, RenderReportText);
+      if (!golden.report_parts.empty()) {
+        auto parts = TakeParts(golden, report);
+        RETURN_IF_ERROR(parts);
+        report = *std::move(parts);
+      }
+      files[golden.stem + ".explain"] = {report};
     } else if (what == "init") {
       files[golden.stem + ".init"] = {RenderInitText(plan)};
     } else {

@@ -4,6 +4,7 @@
 //   # run: pass --section=step                                                             in tests/passes/PASS
 //   # same-plan-as: other.toml
 //   # like: other.toml
+//   # explain: batch, memory per rank, FSDP units
 //   # json: /memory/peak_bytes = 6880
 //
 // `plan` records NAME.plan (one section, or all; after one pass, or after the last), NAME.explain and NAME.explain.json
@@ -11,6 +12,8 @@
 // of the folder's name changes in the plan.
 // With `like`, a case of tests/plan records NAME.plan.diff in place of NAME.plan: the difference from the plan of the
 // other case, which prints the same section after the same pass.
+// With `explain`, NAME.explain holds only the parts of the report that begin with one of the words of the line: what
+// the case is about. A part begins at a line without indentation, or with the head of a list ("alive there").
 // A line `json` holds one value of the report as JSON, by its JSON pointer: NAME.toml itself is among the files that
 // the case records. A recipe may be put over a base (tests/support/over_base.h). An op that the base made has the line
 // of the base. Plans stand here without the scratch of kernels (without_scratch.h), reports without the hash of the
@@ -43,7 +46,7 @@ struct GoldenCase {
   std::string folder;
   std::string stem;
   WholeRecipe recipe;
-  /// The fault of the `# run:` line or the `# base:` line, or empty.
+  /// The fault of the `# run:`, `# explain:` or `# base:` line, or empty.
   std::string fault;
 
   std::vector<std::string> emit;
@@ -54,6 +57,8 @@ struct GoldenCase {
   std::optional<PassKind> pass;
   std::string same_plan_as;
   std::string like;
+  /// How the recorded parts of the report begin; empty if the report is recorded whole.
+  std::vector<std::string> report_parts;
 
   auto recipe_path() const -> std::string { return folder + "/" + stem + ".toml"; }
 };

@@ -98,6 +98,25 @@ TEST(GoldenFiles, LikeNamesComparablePlan) {
   }
 }
 
+TEST(GoldenFiles, ExplainNamesPartsOfReport) {
+  const std::vector<GoldenCase> cases = GoldenCases();
+  GoldenCase golden = *std::ranges::find(cases, "plan_one_rank", &GoldenCase::name);
+  golden.report_parts = {"mesh", "loss", "peaks of", "init"};
+  const auto files = GoldenFilesOf(golden);
+  ASSERT_TRUE(files.ok()) << files.error().message;
+  const std::string& report = files->at("one_rank.explain").text;
+  EXPECT_TRUE(report.starts_with("mesh        1 rank\nloss        logits in one chunk")) << report;
+  EXPECT_NE(report.find("\n\n  peaks of the other sections:\n    save "), std::string::npos) << report;
+  EXPECT_NE(report.find("\n\ninit, seed 0\n  normal(0, 0.02) "), std::string::npos) << report;
+  EXPECT_EQ(report.find("reserved"), std::string::npos) << report;
+
+  golden.report_parts = {"mesh", "gathers"};
+  const auto refused = GoldenFilesOf(golden);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message,
+            "tests/plan/one_rank.toml: `# explain:`: no part of the report begins with `gathers`");
+}
+
 TEST(GoldenFiles, RecipesRepeatNothingOfTheirBases) {
   std::set<std::string> bases;
   for (const GoldenCase& golden : GoldenCases()) {
