@@ -17,6 +17,8 @@
 namespace shardc {
 
 constexpr std::string_view JsonLine = "# json: ";
+/// Unchanged lines around each change of a recorded difference.
+constexpr size_t Context = 1;
 
 static auto Root() -> std::filesystem::path { return SHARDC_SOURCE_DIR; }
 
@@ -260,7 +262,7 @@ static auto WholeFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::stri
           before = print(now);
         } else if (golden.pass == pass) {
           files[golden.stem + ".diff"] = {
-              UnifiedDiff(before, print(now), "before", fmt::format("after {}", ToText(pass)))};
+              UnifiedDiff(before, print(now), "before", fmt::format("after {}", ToText(pass)), Context)};
         } else if (golden.stop_after == pass) {
           plan_text = print(now);
         }
@@ -320,8 +322,7 @@ static auto PutDifference(const GoldenCase& golden, std::map<std::string, Golden
   if (before == after) {
     return refuse("the plans are equal");
   }
-  constexpr size_t context = 1;
-  files[name + ".diff"] = {UnifiedDiff(before, after, other_name, name, context), before, after};
+  files[name + ".diff"] = {UnifiedDiff(before, after, other_name, name, Context), before, after};
   return Success{};
 }
 
