@@ -12,6 +12,7 @@
 
 #include "tests/checkpoint/world.h"
 #include "tests/support/plan_samples.h"
+#include "tests/support/repository.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -76,7 +77,7 @@ TEST(Layouts, PiecesAreWhatTheRanksOwn) {
 
 TEST(Layouts, VersionOneLoadsOnEveryMesh) {
   // Of mesh 1 x 2 x 2, saved by the last program that wrote version 1.
-  const std::string path = SHARDC_SOURCE_DIR "/tests/checkpoint/version_1/step-00000006";
+  const std::string path = RepositoryPath("tests/checkpoint/version_1/step-00000006");
   const TemporaryFolder folder;
   for (const Mesh& mesh :
        {Mesh{{1, 1, 1}}, Mesh{{1, 2, 2}}, Mesh{{2, 2, 2}}, Mesh{{1, 3, 4}}, Mesh{{1, 1, 11}}, Mesh{{1, 5, 1}}}) {
@@ -105,13 +106,13 @@ TEST(Layouts, VersionOneLoadsOnEveryMesh) {
 
 // What programs of today wrote, later ones read; its files are those of version_1.
 TEST(Layouts, VersionTwoStaysAsItIs) {
-  const std::string text = ReadText(SHARDC_SOURCE_DIR "/tests/checkpoint/version_2/manifest.json");
+  const std::string text = ReadRepositoryFile("tests/checkpoint/version_2/manifest.json");
   const auto manifest = ManifestFromText(text);
   ASSERT_TRUE(manifest.ok()) << manifest.error().message;
   EXPECT_EQ(ToText(*manifest), text);
   const TemporaryFolder folder;
   const std::string path = folder / "step-00000006";
-  std::filesystem::copy(SHARDC_SOURCE_DIR "/tests/checkpoint/version_1/step-00000006", path);
+  std::filesystem::copy(RepositoryPath("tests/checkpoint/version_1/step-00000006"), path);
   WriteText(path + "/manifest.json", text);
   EXPECT_EQ(LoadSmall(SmallPlan(Mesh{{1, 3, 1}}, folder.path()), path, 6), "");
 }

@@ -8,6 +8,7 @@
 
 #include "tests/checkpoint/world.h"
 #include "tests/support/compile_recipe.h"
+#include "tests/support/repository.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -16,7 +17,7 @@ namespace {
 constexpr int64_t RanksOf405B = 16'384;
 
 auto PlanOf405B(const std::vector<std::string>& sets) -> Plan {
-  return CompileRecipe("405b.toml", ReadText(SHARDC_SOURCE_DIR "/recipes/published/llama3_405b.toml"), sets).plan;
+  return CompileRecipe("405b.toml", ReadRepositoryFile("recipes/published/llama3_405b.toml"), sets).plan;
 }
 
 /// Rank 0 of as many ranks as the mesh has, all of which say what rank 0 says.

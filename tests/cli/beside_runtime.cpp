@@ -7,6 +7,7 @@
 
 #include "compiler/base/files.h"
 #include "tests/cli/program.h"
+#include "tests/support/repository.h"
 
 namespace shardc {
 namespace {
@@ -57,7 +58,7 @@ TEST_F(BesideRuntime, RunHandsOverThePlan) {
 
 TEST_F(BesideRuntime, EvalHandsOverAPlanThatStaysInMemory) {
   AddRuntime();
-  const std::string checkpoint = SHARDC_SOURCE_DIR "/tests/support/seed/step-00000002";
+  const std::string checkpoint = RepositoryPath(SampleSeed);
   const Finished finished =
       Run({"eval", recipe_, "--checkpoint", checkpoint, "--format=json", "--set", "data.eval_tokens=64"});
   EXPECT_EQ(finished.exit_code, 7) << finished.err;

@@ -13,6 +13,7 @@
 
 #include "tests/cli/program.h"
 #include "tests/support/published_files.h"
+#include "tests/support/repository.h"
 
 namespace shardc {
 namespace {
@@ -135,7 +136,7 @@ TEST(NewFrom, RefusesWhatIsNoModel) {
   };
   EXPECT_THAT(why({"--from", folder / "none"}), HasSubstr("No such file or directory"));
   EXPECT_THAT(why({"--from", folder.path()}), HasSubstr("it has no config.json; name the directory of a model"));
-  EXPECT_THAT(why({"--from", SHARDC_SOURCE_DIR "/tests/support/seed/step-00000002"}),
+  EXPECT_THAT(why({"--from", RepositoryPath(SampleSeed)}),
               HasSubstr("it is a checkpoint of run base; take the recipe of that run"));
   EXPECT_THAT(why({"--from", folder.path(), "--preset", "llama3-8b"}), HasSubstr("give one of them"));
   PublishedFiles files = PublishedFiles::Make("llama", "BF16");

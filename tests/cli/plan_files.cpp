@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tests/cli/program.h"
+#include "tests/support/repository.h"
 
 namespace shardc {
 namespace {
@@ -58,7 +59,7 @@ TEST_F(PlanFiles, AllCommandsRefuseAPlanInTheSameWords) {
     std::vector<std::vector<std::string>> commands{{"plan", path}, {"plan", path, "--explain"}};
     if (CanRun()) {
       commands.push_back({"run", path, "--run-dir", folder_ / "run"});
-      commands.push_back({"eval", path, "--checkpoint", SHARDC_SOURCE_DIR "/tests/support/seed/step-00000002"});
+      commands.push_back({"eval", path, "--checkpoint", RepositoryPath(SampleSeed)});
     }
     for (const auto& command : commands) {
       const Finished finished = Ask(command);

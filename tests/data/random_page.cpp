@@ -4,7 +4,7 @@
 #include "runtime/data/mixture.h"
 #include "runtime/data/shuffle.h"
 #include "tests/data/mixture_case.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/repository.h"
 
 namespace shardc {
 namespace {
@@ -28,7 +28,7 @@ auto SlotsOf(SampleOrder order, int64_t step) -> std::string {
 }
 
 TEST(RandomPage, HasMixturesOfRuntime) {
-  const std::string page = ReadText(SHARDC_SOURCE_DIR "/schemas/random.md");
+  const std::string page = ReadRepositoryFile("schemas/random.md");
   for (const char* name : {"a", "b", "c", "slots of a step"}) {
     const std::string row = fmt::format("| `{}` | `{:016x}` |\n", name, DerivedSeed(Seed, name));
     EXPECT_NE(page.find(row), std::string::npos) << row;

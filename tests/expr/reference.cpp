@@ -8,15 +8,15 @@
 
 #include "tests/expr/expr_case.h"
 #include "tests/support/recorded.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/repository.h"
 
 namespace shardc {
 namespace {
 
-const std::string Page = SHARDC_SOURCE_DIR "/docs/expressions.md";
+constexpr std::string_view Page = "docs/expressions.md";
 
 TEST(ExprReference, TablesOfThePageAreCurrent) {
-  const std::string page = ReadText(Page);
+  const std::string page = ReadRepositoryFile(Page);
   const size_t begin = page.find("## Names\n");
   ASSERT_NE(begin, std::string::npos);
   ExpectRecorded("docs/expressions.md", page.substr(0, begin) + ExprReference(),
@@ -25,7 +25,7 @@ TEST(ExprReference, TablesOfThePageAreCurrent) {
 
 // Lines `    key = "expression"` of the page.
 TEST(ExprReference, ExamplesOfThePageHaveAValue) {
-  const std::string page = ReadText(Page);
+  const std::string page = ReadRepositoryFile(Page);
   const std::regex line("\n    ([a-z_]+) = \"([^\"]+)\"");
   ExprVariables variables = TestVariables();
   variables["steps"] = 10'000;

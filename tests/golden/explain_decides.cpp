@@ -19,6 +19,7 @@
 #include "tests/golden/golden_case.h"
 #include "tests/golden/plan_sums.h"
 #include "tests/support/nightly.h"
+#include "tests/support/repository.h"
 
 namespace shardc {
 namespace {

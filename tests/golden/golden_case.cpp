@@ -10,7 +10,7 @@
 #include "compiler/report/init_table.h"
 #include "compiler/report/report.h"
 #include "tests/golden/without_scratch.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/repository.h"
 #include "tests/support/text_lines.h"
 #include "tests/support/unified_diff.h"
 
@@ -19,8 +19,6 @@ namespace shardc {
 constexpr std::string_view JsonLine = "# json: ";
 /// Unchanged lines around each change of a recorded difference.
 constexpr size_t Context = 1;
-
-static auto Root() -> std::filesystem::path { return SHARDC_SOURCE_DIR; }
 
 /// One word of the `# run:` line. Returns false where it means nothing.
 static auto TakeOption(GoldenCase& golden, std::string_view word) -> bool {
@@ -107,7 +105,7 @@ static auto ReadCase(const std::string& folder, const std::string& stem, std::op
   if (!golden.report_parts.empty() && std::ranges::find(golden.emit, "explain") == golden.emit.end()) {
     golden.fault = "`# explain:` without --emit=explain";
   }
-  if (auto whole = PutOverBase((Root() / folder).string(), text)) {
+  if (auto whole = PutOverBase(RepositoryPath(folder), text)) {
     golden.recipe = *std::move(whole);
   } else {
     golden.fault = whole.error().message;
@@ -117,10 +115,11 @@ static auto ReadCase(const std::string& folder, const std::string& stem, std::op
 
 static auto AddCasesOf(const std::string& folder, std::optional<PassKind> pass, std::vector<GoldenCase>& cases)
     -> void {
-  if (!std::filesystem::is_directory(Root() / folder)) {
+  const std::string path = RepositoryPath(folder);
+  if (!std::filesystem::is_directory(path)) {
     return;
   }
-  for (const auto& entry : std::filesystem::directory_iterator(Root() / folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
     if (entry.path().extension() == ".toml") {
       cases.push_back(ReadCase(folder, entry.path().stem().string(), pass));
     }
@@ -139,10 +138,10 @@ auto GoldenCases() -> std::vector<GoldenCase> {
   return cases;
 }
 
-auto ReadRepositoryFile(const std::string& path) -> std::string { return ReadText((Root() / path).string()); }
-
 auto ReadRecipeFile(const std::string& path) -> std::string {
-  return PutOverBase((Root() / path).parent_path().string(), ReadRepositoryFile(path)).value().text;
+  return PutOverBase(std::filesystem::path(RepositoryPath(path)).parent_path().string(), ReadRepositoryFile(path))
+      .value()
+      .text;
 }
 
 auto CompileRecipeFile(const std::string& path, const std::vector<std::string>& overrides) -> ErrorOr<Plan> {
@@ -152,7 +151,7 @@ auto CompileRecipeFile(const std::string& path, const std::vector<std::string>& 
 auto CompileText(const std::string& path, const std::string& text, const std::vector<std::string>& overrides,
                  const AfterPass& after_pass) -> ErrorOr<Plan> {
   // What a case names lies in the repository.
-  std::filesystem::current_path(Root());
+  std::filesystem::current_path(RepositoryPath(""));
   SourceSet sources;
   Diagnostics diagnostics(&sources);
   const auto recipe = ReadRecipe(path, text, overrides, sources, diagnostics);
@@ -303,7 +302,7 @@ static auto PutDifference(const GoldenCase& golden, std::map<std::string, Golden
     return Error{ExitCode::Usage, fmt::format("{}: `# like: {}`: {}", golden.recipe_path(), golden.like, reason)};
   };
   const std::filesystem::path path = std::filesystem::path(golden.folder) / golden.like;
-  if (!std::filesystem::exists(Root() / path)) {
+  if (!std::filesystem::exists(RepositoryPath(path.string()))) {
     return refuse("there is no such case in the folder");
   }
   const GoldenCase other = ReadCase(golden.folder, path.stem().string(), golden.pass);

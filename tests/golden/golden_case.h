@@ -69,9 +69,6 @@ inline auto PrintTo(const GoldenCase& golden, std::ostream* out) -> void { *out 
 /// All cases, by name. A recipe without a `# run:` line is one with a fault.
 auto GoldenCases() -> std::vector<GoldenCase>;
 
-/// Reads a file of the repository. Requires: the file is there.
-auto ReadRepositoryFile(const std::string& path) -> std::string;
-
 /// Reads a recipe of the repository, with what it takes from its base. Requires: recipe and base are there.
 auto ReadRecipeFile(const std::string& path) -> std::string;
 

@@ -11,6 +11,7 @@
 #include "tests/golden/golden_case.h"
 #include "tests/golden/without_scratch.h"
 #include "tests/support/recorded.h"
+#include "tests/support/repository.h"
 #include "tests/support/text_lines.h"
 #include "tests/support/unified_diff.h"
 
@@ -120,13 +121,12 @@ TEST(GoldenFiles, ExplainNamesPartsOfReport) {
 TEST(GoldenFiles, RecipesRepeatNothingOfTheirBases) {
   std::set<std::string> bases;
   for (const GoldenCase& golden : GoldenCases()) {
-    const std::string folder = std::string(SHARDC_SOURCE_DIR "/") + golden.folder;
-    const auto repeated = FindRepeated(folder, ReadRepositoryFile(golden.recipe_path()));
+    const auto repeated = FindRepeated(RepositoryPath(golden.folder), ReadRepositoryFile(golden.recipe_path()));
     ASSERT_TRUE(repeated.ok()) << golden.recipe_path() << ": " << repeated.error().message;
     EXPECT_EQ(*repeated, "") << golden.recipe_path() << " gives this key the value that its base gives it";
     bases.insert(golden.recipe.base);
   }
-  for (const auto& entry : std::filesystem::directory_iterator(SHARDC_SOURCE_DIR "/tests/support/bases")) {
+  for (const auto& entry : std::filesystem::directory_iterator(RepositoryPath("tests/support/bases"))) {
     EXPECT_TRUE(bases.contains(entry.path().filename().string())) << entry.path() << " is no recipe's base: delete it";
   }
 }

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tests/hosts/job.h"
+#include "tests/support/repository.h"
 
 namespace shardc {
 namespace {
@@ -55,7 +56,7 @@ TEST(Refused, ARecipeThatIsWrongEverywhereIsToldOnce) {
 
 TEST(Refused, AnEvaluationWhoseCheckpointAHostLacks) {
   const Training training({"data.eval_tokens=64", "mesh.dp=2"});
-  const std::string seed = SHARDC_SOURCE_DIR "/tests/support/seed/step-00000002";
+  const std::string seed = RepositoryPath(SampleSeed);
   Job job({.hosts = 2, .processes = 1}, {training.Command("eval", {"--checkpoint", seed}),
                                          training.Command("eval", {"--checkpoint", training / "no"})});
   const std::string errors = ExpectRefused(job.Wait(), 5);

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/hosts/job.h"
+#include "tests/support/repository.h"
 
 namespace shardc {
 namespace {
@@ -52,7 +53,7 @@ constexpr size_t NotInSamples = 209'000;
 
 TEST_F(TokenFiles, OtherBytesAreRefused) {
   Write("b", {NotInSamples});
-  const std::string seed = SHARDC_SOURCE_DIR "/tests/support/seed/step-00000002";
+  const std::string seed = RepositoryPath(SampleSeed);
   struct Case {
     Shape shape;
     std::vector<std::string> command;

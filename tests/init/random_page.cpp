@@ -6,7 +6,7 @@
 
 #include "runtime/init/initial_values.h"
 #include "tests/support/random_page.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/repository.h"
 #include "tests/support/vector_of.h"
 
 namespace shardc {
@@ -25,7 +25,7 @@ auto At(std::string_view rule, int64_t element) -> float {
 
 TEST(RandomPage, HasTheValuesOfItsVectors) {
   EXPECT_EQ(RandomKey(Seed, Name), (PhiloxKey<uint64_t>{0xc0dfc3ae, 0x9f9b5805}));
-  const std::string page = ReadText(SHARDC_SOURCE_DIR "/schemas/random.md");
+  const std::string page = ReadRepositoryFile("schemas/random.md");
   constexpr int64_t Elements[] = {0, 1, 2, 3, 4, (int64_t{1} << 34) + 1};
   for (const char* rule :
        {"normal(0, 0.02)", "trunc_normal(0, 0.02, -0.04, 0.04)", "uniform(-1, 1)", "trunc_normal(0, 1, 2, 3)",
@@ -69,7 +69,7 @@ TEST(RandomPage, HasAProgramWithTheRuntimesBits) {
 }
 
 TEST(RandomPage, HasTheKeysOfItsNames) {
-  const std::string page = ReadText(SHARDC_SOURCE_DIR "/schemas/random.md");
+  const std::string page = ReadRepositoryFile("schemas/random.md");
   struct Row {
     uint64_t seed;
     std::string_view name;

@@ -15,11 +15,12 @@
 #include "compiler/recipe/other_tools.h"
 #include "tests/recipe/torchtitan_schedule.h"
 #include "tests/support/plan_samples.h"
+#include "tests/support/repository.h"
 
 namespace shardc {
 namespace {
 
-const std::string Seed = SHARDC_SOURCE_DIR "/tests/support/seed/step-00000002";
+const std::string Seed = RepositoryPath(SampleSeed);
 
 /// Returns the step's first op of this type.
 template <class OpType>

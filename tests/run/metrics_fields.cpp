@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/repository.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -16,7 +17,7 @@ using Fields = std::set<std::string>;
 
 /// The first column of the table under a heading.
 auto DocumentedFields(const std::string& heading) -> Fields {
-  const std::string page = ReadText(SHARDC_SOURCE_DIR "/docs/metrics.md");
+  const std::string page = ReadRepositoryFile("docs/metrics.md");
   const size_t begin = page.find("\n## " + heading + "\n");
   EXPECT_NE(begin, std::string::npos) << heading;
   std::istringstream text(page.substr(begin, page.find("\n## ", begin + 1) - begin));

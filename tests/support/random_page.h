@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/repository.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
 
 /// What the page's Python prints when `calls` come after it: numbers, as floats.
 inline auto FromRandomPage(const std::string& calls) -> std::vector<float> {
-  const std::string page = ReadText(SHARDC_SOURCE_DIR "/schemas/random.md");
+  const std::string page = ReadRepositoryFile("schemas/random.md");
   const std::string begin = "```python\n";
   std::string program;
   for (size_t at = 0; (at = page.find(begin, at)) != std::string::npos;) {

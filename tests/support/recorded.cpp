@@ -6,14 +6,14 @@
 #include <filesystem>
 #include <iostream>
 
-#include "tests/support/temporary_folder.h"
+#include "tests/support/repository.h"
 #include "tests/support/unified_diff.h"
 
 namespace shardc {
 
 auto ExpectRecorded(const std::string& path, const std::string& text, std::string_view accept,
                     const ShowDifference& show) -> void {
-  const std::string place = std::string(SHARDC_SOURCE_DIR "/") + path;
+  const std::string place = RepositoryPath(path);
   const bool is_there = std::filesystem::exists(place);
   const std::string recorded = is_there ? ReadText(place) : "";
   if (is_there && recorded == text) {
