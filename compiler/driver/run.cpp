@@ -135,39 +135,24 @@ static auto CheckTrace(const RunOptionTexts& launch) -> Status {
 /// What shardc-run is called with for a plan file.
 static auto CallForPlan(const RunOptions& options, const std::string& text) -> ErrorOr<RuntimeCall> {
   RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));
-  const auto path = PathForRuntime(options.recipe.path, text);
-  if (!path) {
-    return path.error();
-  }
-  return RuntimeCall{{*path, "--asked=" + options.recipe.path}, DeviceOfPlanText(text)};
+  ASSIGN_OR_RETURN(const auto path, PathForRuntime(options.recipe.path, text));
+  return RuntimeCall{{path, "--asked=" + options.recipe.path}, DeviceOfPlanText(text)};
 }
 
 /// Returns what shardc-run is called with for a recipe, which is compiled; its run directory is put among the options.
 static auto CallForRecipe(RunOptions& options, const std::optional<std::string>& text,
                           const std::optional<LaunchPlace>& place) -> ErrorOr<RuntimeCall> {
-  auto plan = CompileRecipe(options, text, place);
-  if (!plan) {
-    return plan.error();
-  }
-  MakePathsAbsolute(*plan);
+  ASSIGN_OR_RETURN(auto plan, CompileRecipe(options, text, place));
+  MakePathsAbsolute(plan);
   if (options.run_dir().empty()) {
-    options.launch[RunOption::RunDir].value = plan->run.run_dir;
+    options.launch[RunOption::RunDir].value = plan.run.run_dir;
   }
   // Not as a file in the run directory, which may be another launch's: shardc-run puts it there once the directory is
   // its.
-  const auto plan_text = TextForRuntime(*plan, options.recipe.path);
-  if (!plan_text) {
-    return plan_text.error();
-  }
-  const auto path = TextInMemory(*plan_text);
-  if (!path) {
-    return path.error();
-  }
-  const auto recipe = TextInMemory(text ? *text : std::string());
-  if (!recipe) {
-    return recipe.error();
-  }
-  return RuntimeCall{{*path, "--asked=" + options.recipe.path, "--asked-text", *recipe}, plan->device};
+  ASSIGN_OR_RETURN(const auto plan_text, TextForRuntime(plan, options.recipe.path));
+  ASSIGN_OR_RETURN(const auto path, TextInMemory(plan_text));
+  ASSIGN_OR_RETURN(const auto recipe, TextInMemory(text ? *text : std::string()));
+  return RuntimeCall{{path, "--asked=" + options.recipe.path, "--asked-text", recipe}, plan.device};
 }
 
 static auto CallFor(RunOptions& options, const std::optional<LaunchPlace>& place) -> ErrorOr<RuntimeCall> {

@@ -119,11 +119,7 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   }
   options.request.torch_version = TorchVersion();
   if (!*place || (*place)->process == 0) {
-    const auto end = EndOfJob(std::getenv);
-    if (!end) {
-      return end.error();
-    }
-    options.end_time = *end;
+    ASSIGN_OR_RETURN(options.end_time, EndOfJob(std::getenv));
   }
   if (*place) {
     return MeetAndRun(**place, plan, options);

@@ -46,35 +46,24 @@ static auto LookAtTokens(Job& job, const SignalScope* signals) -> Status {
                        .may_continue = MayContinue(job, signals, "stopped while it looked at the token ids"),
                        .log = &job.only_stderr,
                        .trains = Trains(options)};
-  auto scanned =
-      job.meeting == nullptr ? ScanTokens(*job.plan, scan) : ScanTokensTogether(*job.plan, scan, *job.meeting);
-  if (!scanned) {
-    return scanned.error();
-  }
-  job.scanned = *std::move(scanned);
+  ASSIGN_OR_RETURN(job.scanned, job.meeting == nullptr ? ScanTokens(*job.plan, scan)
+                                                       : ScanTokensTogether(*job.plan, scan, *job.meeting));
   return Success{};
 }
 
 /// Makes it this launch's own. One that trains begins its record.
 static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
   const LaunchOptions& options = *job.options;
-  auto directory = RunDirectory::Open(options.run_dir);
-  if (!directory) {
-    return directory.error();
-  }
-  job.directory = *std::move(directory);
-  auto lease = Lease::Acquire(
-      options.run_dir, job.plan->run.run_id,
-      {.what = "run directory",
-       .remedy = "give the other launch another `--run-dir`",
-       .file_name = RunLeaseName,
-       .beats_at_once = false,
-       .while_waiting = MayContinue(job, signals, fmt::format("stopped while it waited for {}", options.run_dir)),
-       .note = [](const std::string& note) { RunLog().Print(note + "\n"); }});
-  if (!lease) {
-    return lease.error();
-  }
-  job.lease = *std::move(lease);
+  ASSIGN_OR_RETURN(job.directory, RunDirectory::Open(options.run_dir));
+  ASSIGN_OR_RETURN(job.lease,
+                   Lease::Acquire(options.run_dir, job.plan->run.run_id,
+                                  {.what = "run directory",
+                                   .remedy = "give the other launch another `--run-dir`",
+                                   .file_name = RunLeaseName,
+                                   .beats_at_once = false,
+                                   .while_waiting = MayContinue(
+                                       job, signals, fmt::format("stopped while it waited for {}", options.run_dir)),
+                                   .note = [](const std::string& note) { RunLog().Print(note + "\n"); }}));
   RETURN_IF_ERROR(RecordScan(*job.directory, HostOf(job), job.scanned));
   if (!options.dry) {
     auto attempt = Attempt::Begin(job.directory->folder(), *job.plan, options.request);
@@ -99,17 +88,10 @@ static auto BytesInFile(const Plan& plan, const ControlBlock::Place& place) -> i
 
 /// Makes the control block and the shared arenas, in the file of the place if it has one.
 static auto MapMemory(Job& job, const ControlBlock::Place& place) -> Status {
-  auto control = ControlBlock::Create(place);
-  if (!control) {
-    return control.error();
-  }
-  job.control = *std::move(control);
-  auto arenas = SharedArenas::Create(HostArenas(*job.plan), job.control->ranks(), job.plan->mesh.ranks_per_host(),
-                                     {.descriptor = place.file, .begin = place.file < 0 ? 0 : BlockBytesInFile(place)});
-  if (!arenas) {
-    return arenas.error();
-  }
-  job.arenas = *std::move(arenas);
+  ASSIGN_OR_RETURN(job.control, ControlBlock::Create(place));
+  ASSIGN_OR_RETURN(job.arenas, SharedArenas::Create(
+                                   HostArenas(*job.plan), job.control->ranks(), job.plan->mesh.ranks_per_host(),
+                                   {.descriptor = place.file, .begin = place.file < 0 ? 0 : BlockBytesInFile(place)}));
   return Success{};
 }
 
@@ -132,16 +114,10 @@ static auto ShareMemory(Job& job, ControlBlock::Members members) -> Status {
   const std::string key = fmt::format("memory/{}", place.host);
   place.is_made = !is_maker;
   const auto open = [&]() -> Status {
-    const auto name = is_maker ? ErrorOr<std::string>("")
-                               : job.meeting->Hear(key, place.host * job.meeting->place().local_num_processes);
-    if (!name) {
-      return name.error();
-    }
-    auto file = is_maker ? MakeSharedFile(BytesInFile(plan, place)) : OpenSharedFile(*name);
-    if (!file) {
-      return file.error();
-    }
-    job.memory = *std::move(file);
+    ASSIGN_OR_RETURN(const auto name,
+                     is_maker ? ErrorOr<std::string>("")
+                              : job.meeting->Hear(key, place.host * job.meeting->place().local_num_processes));
+    ASSIGN_OR_RETURN(job.memory, is_maker ? MakeSharedFile(BytesInFile(plan, place)) : OpenSharedFile(name));
     place.file = job.memory.get();
     return MapMemory(job, place);
   };
@@ -162,11 +138,7 @@ static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
   if (attempt.empty()) {
     return Success{};
   }
-  auto directory = RunDirectory::Open(job.options->run_dir);
-  if (!directory) {
-    return directory.error();
-  }
-  job.directory = *std::move(directory);
+  ASSIGN_OR_RETURN(job.directory, RunDirectory::Open(job.options->run_dir));
   const bool is_of_first_host = job.meeting->place().host() == 0;
   const std::string number = attempt.substr(0, attempt.find(' '));
   const auto join = [&] {
@@ -212,11 +184,8 @@ static auto CheckMemory(const Plan& plan, Meeting* meeting) -> Status {
   if (meeting == nullptr) {
     return CheckPlanFits(plan, outside, available, 1);
   }
-  const auto pools = meeting->Gather("memory pool", meeting->is_first_of_host() ? available.pool : "");
-  if (!pools) {
-    return pools.error();
-  }
-  const auto num_hosts = std::ranges::count(*pools, available.pool);
+  ASSIGN_OR_RETURN(const auto pools, meeting->Gather("memory pool", meeting->is_first_of_host() ? available.pool : ""));
+  const auto num_hosts = std::ranges::count(pools, available.pool);
   return meeting->Agree(
       "fits", meeting->is_first_of_host() ? CheckPlanFits(plan, outside, available, num_hosts) : Status(Success{}));
 }

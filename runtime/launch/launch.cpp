@@ -266,15 +266,12 @@ static auto LaunchProcesses(const Plan& plan, const LaunchOptions& options, cons
     -> ErrorOr<ExitCode> {
   // Before the run directory is taken: from here on a signal leaves no launch without an end on record.
   const SignalScope signals;
-  auto job = PrepareJob(plan, ControlBlock::Members::Processes, options, rank_main, &signals, meeting);
-  if (!job) {
-    return job.error();
-  }
+  ASSIGN_OR_RETURN(auto job, PrepareJob(plan, ControlBlock::Members::Processes, options, rank_main, &signals, meeting));
   if (meeting != nullptr) {
     // Its client has a thread, and no process of several threads is forked.
     meeting->Disconnect();
   }
-  Launcher launcher(*std::move(job), &signals);
+  Launcher launcher(std::move(job), &signals);
   const Status started = launcher.Start();
   const ErrorOr<ExitCode> result = started ? ErrorOr<ExitCode>(launcher.Watch()) : started.error();
   PutEndOnRecord(launcher.job(), result);
@@ -293,11 +290,8 @@ auto LaunchHost(const Plan& plan, const LaunchOptions& options, const RankMain& 
 auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting& meeting)
     -> ErrorOr<ExitCode> {
   const SignalScope signals;
-  auto prepared = PrepareJob(plan, ControlBlock::Members::Processes, options, rank_main, &signals, &meeting);
-  if (!prepared) {
-    return prepared.error();
-  }
-  const Job& job = *prepared;
+  ASSIGN_OR_RETURN(const Job job,
+                   PrepareJob(plan, ControlBlock::Members::Processes, options, rank_main, &signals, &meeting));
   CatchStopSignals(job.control->stop_flag());
   const int64_t rank = meeting.place().process;
   const HostWatch watch(*job.control, {.network = meeting.network(),
@@ -318,11 +312,8 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
 }
 
 auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
-  auto prepared = PrepareJob(plan, ControlBlock::Members::Threads, options, rank_main, nullptr, nullptr);
-  if (!prepared) {
-    return prepared.error();
-  }
-  const Job& job = *prepared;
+  ASSIGN_OR_RETURN(const Job job,
+                   PrepareJob(plan, ControlBlock::Members::Threads, options, rank_main, nullptr, nullptr));
   RETURN_IF_ERROR(KeepLease(job));
   const Interval ranks = job.control->ranks();
   std::vector<ExitCode> codes(static_cast<size_t>(ranks.size()), ExitCode::Ok);

@@ -56,11 +56,8 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options, const Launch
 
 /// Returns a fingerprint of the token files on this host. Errors: they are missing or cannot be read.
 static auto FingerprintOf(const Plan& plan) -> ErrorOr<std::string> {
-  const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
-  if (!tokens) {
-    return tokens.error();
-  }
-  return (*tokens)->Fingerprint();
+  ASSIGN_OR_RETURN(const auto tokens, TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps}));
+  return tokens->Fingerprint();
 }
 
 static auto TextOrNothing(const char* variable) -> std::string {
@@ -170,19 +167,16 @@ auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const LaunchOption
       plan = files.error();
     }
   }
-  auto meeting = Meeting::Open(place, {.own_address = address ? *address : "",
-                                       .timeout = options.timeout,
-                                       .host_suffix = "",
-                                       .interrupt = StopsBetweenWaits()});
-  if (!meeting) {
-    return meeting.error();
-  }
-  auto result = plan ? RunInPlace(*plan, options, *meeting) : MeetWithoutPlan(*meeting, plan.error());
-  meeting->Close(result);
+  ASSIGN_OR_RETURN(auto meeting, Meeting::Open(place, {.own_address = address ? *address : "",
+                                                       .timeout = options.timeout,
+                                                       .host_suffix = "",
+                                                       .interrupt = StopsBetweenWaits()}));
+  auto result = plan ? RunInPlace(*plan, options, meeting) : MeetWithoutPlan(meeting, plan.error());
+  meeting.Close(result);
   // What all have is told by process 0, which may have done so.
   const bool is_told =
       options.refused_is_told && !result && options.refused->message.starts_with(result.error().message);
-  if (!result && meeting->error_is_shared() && (!meeting->is_first() || is_told)) {
+  if (!result && meeting.error_is_shared() && (!meeting.is_first() || is_told)) {
     return result.error().code;
   }
   return result;
