@@ -68,9 +68,9 @@ TEST(Coverage, EveryNumericOpHasAReferenceKernel) {
 }
 
 /// Headers through which a kernel shares its work among threads.
-constexpr std::string_view SharingHeaders[] = {"kernels/machine/parallel.h", "kernels/cpu/gemm.h",
-                                               "kernels/cpu/attention_view.h", "kernels/cpu/rms_norm.h",
-                                               "kernels/parts.h"};
+constexpr std::string_view SharingHeaders[] = {"kernels/machine/parallel.h",   "kernels/cpu/gemm.h",
+                                               "kernels/cpu/attention_view.h", "kernels/cpu/elementwise.h",
+                                               "kernels/cpu/rms_norm.h",       "kernels/parts.h"};
 
 TEST(Coverage, EveryOpWhoseKernelSharesItsWorkSaysHow) {
   for (int i = 0; i < NumOpKinds; ++i) {

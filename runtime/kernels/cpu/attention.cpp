@@ -145,22 +145,19 @@ class AttentionItem {
   int64_t kv_head_ = 0;
 };
 
-template <class T, class E>
-static auto BindAttention(const op::Attention& op, Binder& binder, const AttentionView& view) -> Kernel {
-  return [q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v),
-          y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse),
-          scratch = Resolve<float>(binder, op.scratch), view, has_run = false](const Moment& moment) mutable -> Status {
-    const AttentionOperands<T> all{
-        .q = q.At(moment), .k = k.At(moment), .v = v.At(moment), .y = y.At(moment), .lse = lse.At(moment)};
-    RunItems<AttentionItem<T, E>, AttentionParts>(view, all, scratch.At(moment), has_run);
-    return Success{};
-  };
-}
-
 auto Bind(const op::Attention& op, Binder& binder) -> Kernel {
   const AttentionView view = ViewAttention(op, binder);
-  return ForProductType(view.path, binder.ViewOf(op.q).dtype,
-                        [&]<class T, class E>() { return BindAttention<T, E>(op, binder, view); });
+  return ForProductType(view.path, binder.ViewOf(op.q).dtype, [&]<class T, class E>() -> Kernel {
+    return
+        [q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v),
+         y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse),
+         scratch = Resolve<float>(binder, op.scratch), view, has_run = false](const Moment& moment) mutable -> Status {
+          const AttentionOperands<T> all{
+              .q = q.At(moment), .k = k.At(moment), .v = v.At(moment), .y = y.At(moment), .lse = lse.At(moment)};
+          RunItems<AttentionItem<T, E>, AttentionParts>(view, all, scratch.At(moment), has_run);
+          return Success{};
+        };
+  });
 }
 
 }  // namespace shardc::cpu

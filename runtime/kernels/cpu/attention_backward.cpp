@@ -173,32 +173,27 @@ class AttentionBackwardItem {
   int64_t kv_head_ = 0;
 };
 
-template <class T, class E>
-static auto BindAttentionBackward(const op::AttentionBackward& op, Binder& binder, const AttentionView& view)
-    -> Kernel {
-  return [dy = Resolve<const T>(binder, op.dy), q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k),
-          v = Resolve<const T>(binder, op.v), y = Resolve<const T>(binder, op.y),
-          lse = Resolve<const float>(binder, op.lse), dq = Resolve<T>(binder, op.dq), dk = Resolve<T>(binder, op.dk),
-          dv = Resolve<T>(binder, op.dv), scratch = Resolve<float>(binder, op.scratch), view,
-          has_run = false](const Moment& moment) mutable -> Status {
-    const BackwardOperands<T> all{.dy = dy.At(moment),
-                                  .q = q.At(moment),
-                                  .k = k.At(moment),
-                                  .v = v.At(moment),
-                                  .y = y.At(moment),
-                                  .lse = lse.At(moment),
-                                  .dq = dq.At(moment),
-                                  .dk = dk.At(moment),
-                                  .dv = dv.At(moment)};
-    RunItems<AttentionBackwardItem<T, E>, AttentionBackwardParts>(view, all, scratch.At(moment), has_run);
-    return Success{};
-  };
-}
-
 auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel {
   const AttentionView view = ViewAttention(op, binder);
-  return ForProductType(view.path, binder.ViewOf(op.q).dtype,
-                        [&]<class T, class E>() { return BindAttentionBackward<T, E>(op, binder, view); });
+  return ForProductType(view.path, binder.ViewOf(op.q).dtype, [&]<class T, class E>() -> Kernel {
+    return [dy = Resolve<const T>(binder, op.dy), q = Resolve<const T>(binder, op.q),
+            k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v), y = Resolve<const T>(binder, op.y),
+            lse = Resolve<const float>(binder, op.lse), dq = Resolve<T>(binder, op.dq), dk = Resolve<T>(binder, op.dk),
+            dv = Resolve<T>(binder, op.dv), scratch = Resolve<float>(binder, op.scratch), view,
+            has_run = false](const Moment& moment) mutable -> Status {
+      const BackwardOperands<T> all{.dy = dy.At(moment),
+                                    .q = q.At(moment),
+                                    .k = k.At(moment),
+                                    .v = v.At(moment),
+                                    .y = y.At(moment),
+                                    .lse = lse.At(moment),
+                                    .dq = dq.At(moment),
+                                    .dk = dk.At(moment),
+                                    .dv = dv.At(moment)};
+      RunItems<AttentionBackwardItem<T, E>, AttentionBackwardParts>(view, all, scratch.At(moment), has_run);
+      return Success{};
+    };
+  });
 }
 
 }  // namespace shardc::cpu

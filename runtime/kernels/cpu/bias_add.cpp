@@ -4,22 +4,19 @@
 
 namespace shardc::cpu {
 
-template <class T>
-static auto BindBiasAdd(const op::BiasAdd& op, Binder& binder) -> Kernel {
-  CheckSameBytes(binder, op.y, op.x);
-  const Matrix size = AsMatrix(binder.plan(), op.y);
-  return [bias = Resolve<const T>(binder, op.bias), y = Resolve<T>(binder, op.y), rows = size.rows,
-          width = size.columns, add = LoopsOf(binder.plan()).Of<T>().BiasAdd](const Moment& moment) -> Status {
-    const T* const bias_H = bias.At(moment);
-    T* const y_NH = y.At(moment);
-    ParallelRanges(rows, RowsPerThread(width),
-                   [&](int64_t begin, int64_t end) { add(bias_H, end - begin, width, y_NH + begin * width); });
-    return Success{};
-  };
-}
-
 auto Bind(const op::BiasAdd& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() { return BindBiasAdd<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() -> Kernel {
+    CheckSameBytes(binder, op.y, op.x);
+    const Matrix size = AsMatrix(binder.plan(), op.y);
+    return [bias = Resolve<const T>(binder, op.bias), y = Resolve<T>(binder, op.y), rows = size.rows,
+            width = size.columns, add = LoopsOf(binder.plan()).Of<T>().BiasAdd](const Moment& moment) -> Status {
+      const T* const bias_H = bias.At(moment);
+      T* const y_NH = y.At(moment);
+      ParallelRanges(rows, RowsPerThread(width),
+                     [&](int64_t begin, int64_t end) { add(bias_H, end - begin, width, y_NH + begin * width); });
+      return Success{};
+    };
+  });
 }
 
 }  // namespace shardc::cpu

@@ -1,25 +1,17 @@
 // swiglu: y = gate sigmoid(gate) up.
-#include "runtime/kernels/machine/operand.h"
-#include "runtime/kernels/machine/parallel.h"
+#include "runtime/kernels/cpu/elementwise.h"
 
 namespace shardc::cpu {
 
-template <class T>
-static auto BindSwiglu(const op::Swiglu& op, Binder& binder) -> Kernel {
-  return [gate = Resolve<const T>(binder, op.gate), up = Resolve<const T>(binder, op.up), y = Resolve<T>(binder, op.y),
-          elements = binder.ViewOf(op.y).num_elements(),
-          swiglu = LoopsOf(binder.plan()).Of<T>().Swiglu](const Moment& moment) -> Status {
-    const T* const gate_N = gate.At(moment);
-    const T* const up_N = up.At(moment);
-    T* const y_N = y.At(moment);
-    ParallelRanges(elements, ElementsPerThread,
-                   [&](int64_t begin, int64_t end) { swiglu(gate_N + begin, up_N + begin, end - begin, y_N + begin); });
-    return Success{};
-  };
-}
-
 auto Bind(const op::Swiglu& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() { return BindSwiglu<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() {
+    return BindElements(
+        binder.ViewOf(op.y).num_elements(),
+        [swiglu = LoopsOf(binder.plan()).Of<T>().Swiglu](int64_t count, const T* gate_N, const T* up_N, T* y_N) {
+          swiglu(gate_N, up_N, count, y_N);
+        },
+        Resolve<const T>(binder, op.gate), Resolve<const T>(binder, op.up), Resolve<T>(binder, op.y));
+  });
 }
 
 }  // namespace shardc::cpu

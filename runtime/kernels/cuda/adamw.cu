@@ -39,25 +39,23 @@ __global__ void __launch_bounds__(UpdateThreads)
   });
 }
 
-template <class T>
-static auto BindAdamw(const op::Adamw& op, Binder& binder) -> Kernel {
-  const Plan& plan = binder.plan();
-  CheckSliceLengths(plan, {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq, op.copy}, op.sub_vector,
-                    binder.rank());
-  const bool in_packs = IsUpdatedInPacks(binder, {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq, op.copy});
-  return [stream = StreamOf(binder.queue()), gradient = Resolve<const float>(binder, op.gradient),
-          factor = Resolve<const double>(binder, op.factor), parameter = Resolve<T>(binder, op.parameter),
-          exp_avg = Resolve<float>(binder, op.exp_avg), exp_avg_sq = Resolve<float>(binder, op.exp_avg_sq),
-          copy = ResolveIfSet<OtherElement<T>>(binder, op.copy),
-          shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
-          kernel = in_packs ? UpdateByMoments<T, UpdateWidth> : UpdateByMoments<T, 1>](const Moment& moment) -> Status {
-    return LaunchUpdates(stream, op, shares, scalars, kernel, factor.At(moment), gradient.At(moment),
-                         parameter.At(moment), exp_avg.At(moment), exp_avg_sq.At(moment), copy.At(moment));
-  };
-}
-
 auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.parameter).dtype, [&]<class T>() { return BindAdamw<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.parameter).dtype, [&]<class T>() -> Kernel {
+    const Plan& plan = binder.plan();
+    CheckSliceLengths(plan, {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq, op.copy}, op.sub_vector,
+                      binder.rank());
+    const bool in_packs = IsUpdatedInPacks(binder, {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq, op.copy});
+    return
+        [stream = StreamOf(binder.queue()), gradient = Resolve<const float>(binder, op.gradient),
+         factor = Resolve<const double>(binder, op.factor), parameter = Resolve<T>(binder, op.parameter),
+         exp_avg = Resolve<float>(binder, op.exp_avg), exp_avg_sq = Resolve<float>(binder, op.exp_avg_sq),
+         copy = ResolveIfSet<OtherElement<T>>(binder, op.copy),
+         shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
+         kernel = in_packs ? UpdateByMoments<T, UpdateWidth> : UpdateByMoments<T, 1>](const Moment& moment) -> Status {
+          return LaunchUpdates(stream, op, shares, scalars, kernel, factor.At(moment), gradient.At(moment),
+                               parameter.At(moment), exp_avg.At(moment), exp_avg_sq.At(moment), copy.At(moment));
+        };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -4,18 +4,15 @@
 
 namespace shardc::cuda {
 
-template <class T>
-static auto BindAdd(const op::Add& op, Binder& binder) -> Kernel {
-  CheckSameBytes(binder, op.y, op.b);
-  return [stream = StreamOf(binder.queue()), a = Resolve<const T>(binder, op.a), y = Resolve<T>(binder, op.y),
-          elements = binder.ViewOf(op.y).num_elements()](const Moment& moment) -> Status {
-    T* const y_N = y.At(moment);
-    return Map(stream, elements, Plus{}, y_N, a.At(moment), static_cast<const T*>(y_N));
-  };
-}
-
 auto Bind(const op::Add& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() { return BindAdd<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() -> Kernel {
+    CheckSameBytes(binder, op.y, op.b);
+    return [stream = StreamOf(binder.queue()), a = Resolve<const T>(binder, op.a), y = Resolve<T>(binder, op.y),
+            elements = binder.ViewOf(op.y).num_elements()](const Moment& moment) -> Status {
+      T* const y_N = y.At(moment);
+      return Map(stream, elements, Plus{}, y_N, a.At(moment), static_cast<const T*>(y_N));
+    };
+  });
 }
 
 }  // namespace shardc::cuda

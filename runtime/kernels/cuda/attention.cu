@@ -60,19 +60,17 @@ __global__ void __launch_bounds__(AttentionThreads)
   }
 }
 
-template <class T>
-static auto BindAttention(const op::Attention& op, Binder& binder) -> Kernel {
-  return [stream = StreamOf(binder.queue()), q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k),
-          v = Resolve<const T>(binder, op.v), y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse),
-          sizes = HeadSizesOf(op, binder.plan())](const Moment& moment) -> Status {
-    return Launch(
-        stream, {.grid = {BlocksFor(sizes.sequence, TileSize), sizes.heads, sizes.batch}, .threads = AttentionThreads},
-        AttendToKeys<T>, sizes, q.At(moment), k.At(moment), v.At(moment), y.At(moment), lse.At(moment));
-  };
-}
-
 auto Bind(const op::Attention& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.q).dtype, [&]<class T>() { return BindAttention<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.q).dtype, [&]<class T>() -> Kernel {
+    return [stream = StreamOf(binder.queue()), q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k),
+            v = Resolve<const T>(binder, op.v), y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse),
+            sizes = HeadSizesOf(op, binder.plan())](const Moment& moment) -> Status {
+      return Launch(
+          stream,
+          {.grid = {BlocksFor(sizes.sequence, TileSize), sizes.heads, sizes.batch}, .threads = AttentionThreads},
+          AttendToKeys<T>, sizes, q.At(moment), k.At(moment), v.At(moment), y.At(moment), lse.At(moment));
+    };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -107,31 +107,28 @@ __global__ void __launch_bounds__(AttentionThreads, 2) GradientsOfKeys(HeadSizes
   }
 }
 
-template <class T>
-static auto BindAttentionBackward(const op::AttentionBackward& op, Binder& binder) -> Kernel {
-  return [stream = StreamOf(binder.queue()), dy = Resolve<const T>(binder, op.dy), q = Resolve<const T>(binder, op.q),
-          k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v), y = Resolve<const T>(binder, op.y),
-          lse = Resolve<const float>(binder, op.lse), dq = Resolve<T>(binder, op.dq), dk = Resolve<T>(binder, op.dk),
-          dv = Resolve<T>(binder, op.dv), sizes = HeadSizesOf(op, binder.plan())](const Moment& moment) -> Status {
-    const AttentionGradients<T> all{.dy = dy.At(moment),
-                                    .q = q.At(moment),
-                                    .k = k.At(moment),
-                                    .v = v.At(moment),
-                                    .y = y.At(moment),
-                                    .lse = lse.At(moment),
-                                    .dq = dq.At(moment),
-                                    .dk = dk.At(moment),
-                                    .dv = dv.At(moment)};
-    const int64_t tiles = BlocksFor(sizes.sequence, TileSize);
-    RETURN_IF_ERROR(Launch(stream, {.grid = {tiles, sizes.heads, sizes.batch}, .threads = AttentionThreads},
-                           GradientsOfQueries<T>, sizes, all));
-    return Launch(stream, {.grid = {tiles, sizes.kv_heads, sizes.batch}, .threads = AttentionThreads},
-                  GradientsOfKeys<T>, sizes, all);
-  };
-}
-
 auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.q).dtype, [&]<class T>() { return BindAttentionBackward<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.q).dtype, [&]<class T>() -> Kernel {
+    return [stream = StreamOf(binder.queue()), dy = Resolve<const T>(binder, op.dy), q = Resolve<const T>(binder, op.q),
+            k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v), y = Resolve<const T>(binder, op.y),
+            lse = Resolve<const float>(binder, op.lse), dq = Resolve<T>(binder, op.dq), dk = Resolve<T>(binder, op.dk),
+            dv = Resolve<T>(binder, op.dv), sizes = HeadSizesOf(op, binder.plan())](const Moment& moment) -> Status {
+      const AttentionGradients<T> all{.dy = dy.At(moment),
+                                      .q = q.At(moment),
+                                      .k = k.At(moment),
+                                      .v = v.At(moment),
+                                      .y = y.At(moment),
+                                      .lse = lse.At(moment),
+                                      .dq = dq.At(moment),
+                                      .dk = dk.At(moment),
+                                      .dv = dv.At(moment)};
+      const int64_t tiles = BlocksFor(sizes.sequence, TileSize);
+      RETURN_IF_ERROR(Launch(stream, {.grid = {tiles, sizes.heads, sizes.batch}, .threads = AttentionThreads},
+                             GradientsOfQueries<T>, sizes, all));
+      return Launch(stream, {.grid = {tiles, sizes.kv_heads, sizes.batch}, .threads = AttentionThreads},
+                    GradientsOfKeys<T>, sizes, all);
+    };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -28,27 +28,24 @@ static __global__ void __launch_bounds__(BiasAddThreads)
   }
 }
 
-template <class T>
-static auto BindBiasAdd(const op::BiasAdd& op, Binder& binder) -> Kernel {
-  CheckSameBytes(binder, op.y, op.x);
-  return [stream = StreamOf(binder.queue()), bias = Resolve<const T>(binder, op.bias), y = Resolve<T>(binder, op.y),
-          size = AsMatrix(binder.plan(), op.y)](const Moment& moment) -> Status {
-    constexpr int N = PackSize<T>;
-    const T* const bias_H = bias.At(moment);
-    T* const y_NH = y.At(moment);
-    const auto launch = [&]<int Width>() {
-      return Launch(stream,
-                    {.grid = {BlocksFor(size.rows, BiasAddRows), BlocksFor(size.columns, WarpSize * Width)},
-                     .threads = BiasAddThreads},
-                    BiasAddKernel<Width, T>, bias_H, size.rows, size.columns, y_NH);
-    };
-    const bool by_vectors = size.columns % N == 0 && IsAligned<N>(bias_H) && IsAligned<N>(y_NH);
-    return by_vectors ? launch.template operator()<N>() : launch.template operator()<1>();
-  };
-}
-
 auto Bind(const op::BiasAdd& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() { return BindBiasAdd<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() -> Kernel {
+    CheckSameBytes(binder, op.y, op.x);
+    return [stream = StreamOf(binder.queue()), bias = Resolve<const T>(binder, op.bias), y = Resolve<T>(binder, op.y),
+            size = AsMatrix(binder.plan(), op.y)](const Moment& moment) -> Status {
+      constexpr int N = PackSize<T>;
+      const T* const bias_H = bias.At(moment);
+      T* const y_NH = y.At(moment);
+      const auto launch = [&]<int Width>() {
+        return Launch(stream,
+                      {.grid = {BlocksFor(size.rows, BiasAddRows), BlocksFor(size.columns, WarpSize * Width)},
+                       .threads = BiasAddThreads},
+                      BiasAddKernel<Width, T>, bias_H, size.rows, size.columns, y_NH);
+      };
+      const bool by_vectors = size.columns % N == 0 && IsAligned<N>(bias_H) && IsAligned<N>(y_NH);
+      return by_vectors ? launch.template operator()<N>() : launch.template operator()<1>();
+    };
+  });
 }
 
 }  // namespace shardc::cuda

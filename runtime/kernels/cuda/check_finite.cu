@@ -14,26 +14,23 @@ static __global__ void __launch_bounds__(RangeThreads)
   }
 }
 
-/// Binds the check. T: the type that the state is kept in.
-template <class T>
-static auto BindCheckFinite(const op::CheckFinite& op, Binder& binder) -> Kernel {
-  const Plan& plan = binder.plan();
-  CheckSliceLength(plan, op.shard, op.sub_vector, binder.rank());
-  return [stream = StreamOf(binder.queue()), shard = Resolve<const T>(binder, op.shard),
-          length = binder.ViewOf(op.shard).num_elements(), bad = Resolve<int64_t>(binder, op.bad),
-          sums = ScratchOf<RangeSum>(op, binder),
-          segments = CheckedSegmentsOf(plan, op.sub_vector, binder.rank(),
-                                       [&](ParameterId parameter) { return StateIndex(parameter, op.role); }),
-          none = StateIndex(ParameterId{plan.parameters.size()}, StateRole{}),
-          keeps_least = AddsOnto(binder, op.bad, op.bad_onto)](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(SumSegments(stream, shard.At(moment), length, segments, none, sums.At(moment)));
-    return Launch(stream, {.threads = RangeThreads}, FinishCheck, sums.At(moment), NumRanges(length), keeps_least,
-                  bad.At(moment));
-  };
-}
-
 auto Bind(const op::CheckFinite& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() { return BindCheckFinite<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() -> Kernel {
+    // T: the type that the state is kept in.
+    const Plan& plan = binder.plan();
+    CheckSliceLength(plan, op.shard, op.sub_vector, binder.rank());
+    return [stream = StreamOf(binder.queue()), shard = Resolve<const T>(binder, op.shard),
+            length = binder.ViewOf(op.shard).num_elements(), bad = Resolve<int64_t>(binder, op.bad),
+            sums = ScratchOf<RangeSum>(op, binder),
+            segments = CheckedSegmentsOf(plan, op.sub_vector, binder.rank(),
+                                         [&](ParameterId parameter) { return StateIndex(parameter, op.role); }),
+            none = StateIndex(ParameterId{plan.parameters.size()}, StateRole{}),
+            keeps_least = AddsOnto(binder, op.bad, op.bad_onto)](const Moment& moment) -> Status {
+      RETURN_IF_ERROR(SumSegments(stream, shard.At(moment), length, segments, none, sums.At(moment)));
+      return Launch(stream, {.threads = RangeThreads}, FinishCheck, sums.At(moment), NumRanges(length), keeps_least,
+                    bad.At(moment));
+    };
+  });
 }
 
 }  // namespace shardc::cuda

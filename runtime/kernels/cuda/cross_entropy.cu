@@ -26,25 +26,22 @@ __global__ void __launch_bounds__(RowThreads)
       IsId(target, vocabulary) ? static_cast<double>(lse) - static_cast<double>(Load(logits_V + target)) : 0;
 }
 
-template <class T>
-static auto BindCrossEntropy(const op::CrossEntropy& op, Binder& binder) -> Kernel {
-  const Matrix size = AsMatrix(binder.plan(), op.logits);
-  constexpr int N = PackSize<T>;
-  const bool has_packs = HasRowsOfPacks<N>(binder, size.columns, {op.logits});
-  return [stream = StreamOf(binder.queue()), logits = Resolve<const T>(binder, op.logits),
-          targets = Resolve<const int32_t>(binder, op.targets), loss = Resolve<double>(binder, op.loss),
-          lse = Resolve<float>(binder, op.lse), losses = ScratchOf<double>(op, binder), size,
-          adds = AddsOnto(binder, op.loss, op.loss_onto), bad = BadIdsOf(binder.queue(), size.columns),
-          kernel = has_packs ? LossOfEachRow<T, N> : LossOfEachRow<T, 1>](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(Launch(stream, {.grid = {size.rows}, .threads = RowThreads}, kernel, logits.At(moment),
-                           targets.At(moment), size.columns, lse.At(moment), losses.At(moment), bad));
-    return Launch(stream, {.threads = LossThreads}, SumLosses<double>, losses.At(moment), size.rows, adds,
-                  loss.At(moment));
-  };
-}
-
 auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() { return BindCrossEntropy<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() -> Kernel {
+    const Matrix size = AsMatrix(binder.plan(), op.logits);
+    constexpr int N = PackSize<T>;
+    const bool has_packs = HasRowsOfPacks<N>(binder, size.columns, {op.logits});
+    return [stream = StreamOf(binder.queue()), logits = Resolve<const T>(binder, op.logits),
+            targets = Resolve<const int32_t>(binder, op.targets), loss = Resolve<double>(binder, op.loss),
+            lse = Resolve<float>(binder, op.lse), losses = ScratchOf<double>(op, binder), size,
+            adds = AddsOnto(binder, op.loss, op.loss_onto), bad = BadIdsOf(binder.queue(), size.columns),
+            kernel = has_packs ? LossOfEachRow<T, N> : LossOfEachRow<T, 1>](const Moment& moment) -> Status {
+      RETURN_IF_ERROR(Launch(stream, {.grid = {size.rows}, .threads = RowThreads}, kernel, logits.At(moment),
+                             targets.At(moment), size.columns, lse.At(moment), losses.At(moment), bad));
+      return Launch(stream, {.threads = LossThreads}, SumLosses<double>, losses.At(moment), size.rows, adds,
+                    loss.At(moment));
+    };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -68,32 +68,28 @@ __global__ void __launch_bounds__(RowThreads)
       0, kept < vocabulary ? kept : vocabulary, [=](int64_t v) { return LoadPack<N>(kept_V + v); }, write);
 }
 
-template <class T>
-static auto BindCrossEntropyAndGradient(const op::CrossEntropyAndGradient& op, Binder& binder) -> Kernel {
-  const Matrix size = AsMatrix(binder.plan(), op.logits);
-  CheckSameBytes(binder, op.dlogits, op.logits);
-  constexpr int N = PackSize<T>;
-  constexpr auto ElementBytes = static_cast<int64_t>(sizeof(T));
-  const bool has_packs = HasRowsOfPacks<N>(binder, size.columns, {op.logits});
-  const int64_t step = RowThreads * (has_packs ? N : 1);
-  const int64_t kept = std::min(BlocksFor(size.columns, step) * step, MostKeptOfRow / ElementBytes);
-  return [stream = StreamOf(binder.queue()), logits = Resolve<T>(binder, op.dlogits),
-          targets = Resolve<const int32_t>(binder, op.targets), count = Resolve<const double>(binder, op.count),
-          loss = Resolve<double>(binder, op.loss), losses = ScratchOf<double>(op, binder), size, kept,
-          adds = AddsOnto(binder, op.loss, op.loss_onto), bad = BadIdsOf(binder.queue(), size.columns),
-          kernel = has_packs ? LossAndGradientsOfEachRow<T, N>
-                             : LossAndGradientsOfEachRow<T, 1>](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(Launch(stream, {.grid = {size.rows}, .threads = RowThreads, .shared_bytes = kept * ElementBytes},
-                           kernel, logits.At(moment), targets.At(moment), count.At(moment), size.columns, kept,
-                           losses.At(moment), bad));
-    return Launch(stream, {.threads = LossThreads}, SumLosses<double>, losses.At(moment), size.rows, adds,
-                  loss.At(moment));
-  };
-}
-
 auto Bind(const op::CrossEntropyAndGradient& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.logits).dtype,
-                        [&]<class T>() { return BindCrossEntropyAndGradient<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() -> Kernel {
+    const Matrix size = AsMatrix(binder.plan(), op.logits);
+    CheckSameBytes(binder, op.dlogits, op.logits);
+    constexpr int N = PackSize<T>;
+    constexpr auto ElementBytes = static_cast<int64_t>(sizeof(T));
+    const bool has_packs = HasRowsOfPacks<N>(binder, size.columns, {op.logits});
+    const int64_t step = RowThreads * (has_packs ? N : 1);
+    const int64_t kept = std::min(BlocksFor(size.columns, step) * step, MostKeptOfRow / ElementBytes);
+    return [stream = StreamOf(binder.queue()), logits = Resolve<T>(binder, op.dlogits),
+            targets = Resolve<const int32_t>(binder, op.targets), count = Resolve<const double>(binder, op.count),
+            loss = Resolve<double>(binder, op.loss), losses = ScratchOf<double>(op, binder), size, kept,
+            adds = AddsOnto(binder, op.loss, op.loss_onto), bad = BadIdsOf(binder.queue(), size.columns),
+            kernel = has_packs ? LossAndGradientsOfEachRow<T, N>
+                               : LossAndGradientsOfEachRow<T, 1>](const Moment& moment) -> Status {
+      RETURN_IF_ERROR(Launch(stream, {.grid = {size.rows}, .threads = RowThreads, .shared_bytes = kept * ElementBytes},
+                             kernel, logits.At(moment), targets.At(moment), count.At(moment), size.columns, kept,
+                             losses.At(moment), bad));
+      return Launch(stream, {.threads = LossThreads}, SumLosses<double>, losses.At(moment), size.rows, adds,
+                    loss.At(moment));
+    };
+  });
 }
 
 }  // namespace shardc::cuda

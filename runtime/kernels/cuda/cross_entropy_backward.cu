@@ -33,25 +33,21 @@ __global__ void __launch_bounds__(LogitThreads)
   }
 }
 
-template <class T>
-static auto BindCrossEntropyBackward(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
-  const Matrix size = AsMatrix(binder.plan(), op.logits);
-  CheckSameBytes(binder, op.dlogits, op.logits);
-  const VocabShard vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head);
-  constexpr int N = PackSize<T>;
-  const bool has_packs = HasRowsOfPacks<N>(binder, size.columns, {op.logits});
-  return [stream = StreamOf(binder.queue()), dlogits = Resolve<T>(binder, op.dlogits),
-          targets = Resolve<const int32_t>(binder, op.targets), lse = Resolve<const float>(binder, op.lse),
-          count = Resolve<const double>(binder, op.count), size, vocab, bad = BadIdsOf(binder.queue(), vocab.total),
-          kernel = has_packs ? GradientsOfLogits<T, N> : GradientsOfLogits<T, 1>](const Moment& moment) -> Status {
-    return Launch(stream, {.grid = {size.rows}, .threads = LogitThreads}, kernel, dlogits.At(moment),
-                  targets.At(moment), lse.At(moment), count.At(moment), size.columns, vocab, bad);
-  };
-}
-
 auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.logits).dtype,
-                        [&]<class T>() { return BindCrossEntropyBackward<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() -> Kernel {
+    const Matrix size = AsMatrix(binder.plan(), op.logits);
+    CheckSameBytes(binder, op.dlogits, op.logits);
+    const VocabShard vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head);
+    constexpr int N = PackSize<T>;
+    const bool has_packs = HasRowsOfPacks<N>(binder, size.columns, {op.logits});
+    return [stream = StreamOf(binder.queue()), dlogits = Resolve<T>(binder, op.dlogits),
+            targets = Resolve<const int32_t>(binder, op.targets), lse = Resolve<const float>(binder, op.lse),
+            count = Resolve<const double>(binder, op.count), size, vocab, bad = BadIdsOf(binder.queue(), vocab.total),
+            kernel = has_packs ? GradientsOfLogits<T, N> : GradientsOfLogits<T, 1>](const Moment& moment) -> Status {
+      return Launch(stream, {.grid = {size.rows}, .threads = LogitThreads}, kernel, dlogits.At(moment),
+                    targets.At(moment), lse.At(moment), count.At(moment), size.columns, vocab, bad);
+    };
+  });
 }
 
 }  // namespace shardc::cuda

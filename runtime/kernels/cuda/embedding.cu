@@ -27,24 +27,20 @@ __global__ void __launch_bounds__(EmbeddingThreads)
   }
 }
 
-template <class T, class R>
-static auto BindEmbedding(const op::Embedding& op, Binder& binder) -> Kernel {
-  const Matrix table = AsMatrix(binder.plan(), op.weight);
-  const VocabShard vocab = VocabShardOf(binder, op.vocab_axes, table.rows);
-  constexpr int N = PackSize<T, R>;
-  const bool has_packs = HasRowsOfPacks<N>(binder, table.columns, {op.weight, op.y});
-  return [stream = StreamOf(binder.queue()), tokens = Resolve<const int32_t>(binder, op.tokens),
-          weight = Resolve<const T>(binder, op.weight), y = Resolve<R>(binder, op.y), vocab, hidden = table.columns,
-          num_tokens = binder.ViewOf(op.tokens).num_elements(), bad = BadIdsOf(binder.queue(), vocab.total),
-          kernel = has_packs ? CopyEmbeddings<T, R, N> : CopyEmbeddings<T, R, 1>](const Moment& moment) -> Status {
-    return Launch(stream, {.grid = {BlocksFor(num_tokens, EmbeddingRowsPerBlock)}, .threads = EmbeddingThreads}, kernel,
-                  tokens.At(moment), weight.At(moment), num_tokens, hidden, vocab, y.At(moment), bad);
-  };
-}
-
 auto Bind(const op::Embedding& op, Binder& binder) -> Kernel {
-  return ForResidualTypes(binder.ViewOf(op.weight).dtype, binder.ViewOf(op.y).dtype,
-                          [&]<class T, class R>() { return BindEmbedding<T, R>(op, binder); });
+  return ForResidualTypes(binder.ViewOf(op.weight).dtype, binder.ViewOf(op.y).dtype, [&]<class T, class R>() -> Kernel {
+    const Matrix table = AsMatrix(binder.plan(), op.weight);
+    const VocabShard vocab = VocabShardOf(binder, op.vocab_axes, table.rows);
+    constexpr int N = PackSize<T, R>;
+    const bool has_packs = HasRowsOfPacks<N>(binder, table.columns, {op.weight, op.y});
+    return [stream = StreamOf(binder.queue()), tokens = Resolve<const int32_t>(binder, op.tokens),
+            weight = Resolve<const T>(binder, op.weight), y = Resolve<R>(binder, op.y), vocab, hidden = table.columns,
+            num_tokens = binder.ViewOf(op.tokens).num_elements(), bad = BadIdsOf(binder.queue(), vocab.total),
+            kernel = has_packs ? CopyEmbeddings<T, R, N> : CopyEmbeddings<T, R, 1>](const Moment& moment) -> Status {
+      return Launch(stream, {.grid = {BlocksFor(num_tokens, EmbeddingRowsPerBlock)}, .threads = EmbeddingThreads},
+                    kernel, tokens.At(moment), weight.At(moment), num_tokens, hidden, vocab, y.At(moment), bad);
+    };
+  });
 }
 
 }  // namespace shardc::cuda

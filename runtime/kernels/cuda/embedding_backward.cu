@@ -41,23 +41,20 @@ __global__ void __launch_bounds__(BucketThreads)
   }
 }
 
-template <class T>
-static auto BindEmbeddingBackward(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
-  const Matrix table = AsMatrix(binder.plan(), op.dweight);
-  const VocabShard vocab = VocabShardOf(binder, op.vocab_axes, table.rows);
-  return [stream = StreamOf(binder.queue()), tokens = Resolve<const int32_t>(binder, op.tokens),
-          dy = Resolve<const T>(binder, op.dy), dweight = Resolve<float>(binder, op.dweight), rows = table.rows,
-          hidden = table.columns, num_tokens = binder.ViewOf(op.tokens).num_elements(), vocab,
-          adds = AddsOnto(binder, op.dweight, op.dweight_onto),
-          bad = BadIdsOf(binder.queue(), vocab.total)](const Moment& moment) -> Status {
-    return Launch(stream, {.grid = {NumBuckets, BlocksFor(hidden, BucketThreads)}, .threads = BucketThreads},
-                  AddEmbeddingGradients<T>, tokens.At(moment), dy.At(moment), num_tokens, rows, hidden, vocab, adds,
-                  dweight.At(moment), bad);
-  };
-}
-
 auto Bind(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.dy).dtype, [&]<class T>() { return BindEmbeddingBackward<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.dy).dtype, [&]<class T>() -> Kernel {
+    const Matrix table = AsMatrix(binder.plan(), op.dweight);
+    const VocabShard vocab = VocabShardOf(binder, op.vocab_axes, table.rows);
+    return [stream = StreamOf(binder.queue()), tokens = Resolve<const int32_t>(binder, op.tokens),
+            dy = Resolve<const T>(binder, op.dy), dweight = Resolve<float>(binder, op.dweight), rows = table.rows,
+            hidden = table.columns, num_tokens = binder.ViewOf(op.tokens).num_elements(), vocab,
+            adds = AddsOnto(binder, op.dweight, op.dweight_onto),
+            bad = BadIdsOf(binder.queue(), vocab.total)](const Moment& moment) -> Status {
+      return Launch(stream, {.grid = {NumBuckets, BlocksFor(hidden, BucketThreads)}, .threads = BucketThreads},
+                    AddEmbeddingGradients<T>, tokens.At(moment), dy.At(moment), num_tokens, rows, hidden, vocab, adds,
+                    dweight.At(moment), bad);
+    };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -11,17 +11,14 @@ struct GeluBy {
   __device__ __forceinline__ auto operator()(float x) const -> float { return x * Law{}(x).distribution; }
 };
 
-template <class T>
-static auto BindGelu(const op::Gelu& op, Binder& binder) -> Kernel {
-  return [stream = StreamOf(binder.queue()), x = Resolve<const T>(binder, op.x), y = Resolve<T>(binder, op.y),
-          elements = binder.ViewOf(op.y).num_elements(), tanh_form = op.tanh_form](const Moment& moment) -> Status {
-    return tanh_form ? Map(stream, elements, GeluBy<ByTanh>{}, y.At(moment), x.At(moment))
-                     : Map(stream, elements, GeluBy<ByErfc>{}, y.At(moment), x.At(moment));
-  };
-}
-
 auto Bind(const op::Gelu& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() { return BindGelu<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() -> Kernel {
+    return [stream = StreamOf(binder.queue()), x = Resolve<const T>(binder, op.x), y = Resolve<T>(binder, op.y),
+            elements = binder.ViewOf(op.y).num_elements(), tanh_form = op.tanh_form](const Moment& moment) -> Status {
+      return tanh_form ? Map(stream, elements, GeluBy<ByTanh>{}, y.At(moment), x.At(moment))
+                       : Map(stream, elements, GeluBy<ByErfc>{}, y.At(moment), x.At(moment));
+    };
+  });
 }
 
 }  // namespace shardc::cuda

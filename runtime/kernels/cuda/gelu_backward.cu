@@ -13,20 +13,17 @@ struct GeluBackwardBy {
   }
 };
 
-template <class T>
-static auto BindGeluBackward(const op::GeluBackward& op, Binder& binder) -> Kernel {
-  CheckSameBytes(binder, op.dx, op.x);
-  return [stream = StreamOf(binder.queue()), dy = Resolve<const T>(binder, op.dy), dx = Resolve<T>(binder, op.dx),
-          elements = binder.ViewOf(op.dy).num_elements(), tanh_form = op.tanh_form](const Moment& moment) -> Status {
-    T* const dx_N = dx.At(moment);
-    const T* const x_N = dx_N;
-    return tanh_form ? Map(stream, elements, GeluBackwardBy<ByTanh>{}, dx_N, dy.At(moment), x_N)
-                     : Map(stream, elements, GeluBackwardBy<ByErfc>{}, dx_N, dy.At(moment), x_N);
-  };
-}
-
 auto Bind(const op::GeluBackward& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.dy).dtype, [&]<class T>() { return BindGeluBackward<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.dy).dtype, [&]<class T>() -> Kernel {
+    CheckSameBytes(binder, op.dx, op.x);
+    return [stream = StreamOf(binder.queue()), dy = Resolve<const T>(binder, op.dy), dx = Resolve<T>(binder, op.dx),
+            elements = binder.ViewOf(op.dy).num_elements(), tanh_form = op.tanh_form](const Moment& moment) -> Status {
+      T* const dx_N = dx.At(moment);
+      const T* const x_N = dx_N;
+      return tanh_form ? Map(stream, elements, GeluBackwardBy<ByTanh>{}, dx_N, dy.At(moment), x_N)
+                       : Map(stream, elements, GeluBackwardBy<ByErfc>{}, dx_N, dy.At(moment), x_N);
+    };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <span>
 
+#include "compiler/base/mapped.h"
 #include "compiler/expr/moments.h"
 #include "compiler/ops/cuda/initial_values.h"
 #include "compiler/plan/init_rule.h"
@@ -95,10 +96,7 @@ static auto SharedElementKernels() -> std::shared_ptr<ElementKernels> {
 
 /// Returns the numbers and keys of a program as a DrawHead has them; more words than fit there if they do not.
 static auto WordsOf(const ElementProgram& program) -> std::vector<uint64_t> {
-  std::vector<uint64_t> words;
-  for (const double number : program.numbers) {
-    words.push_back(std::bit_cast<uint64_t>(number));
-  }
+  auto words = Mapped<uint64_t>(program.numbers, [&](const double number) { return std::bit_cast<uint64_t>(number); });
   for (const PhiloxKey<uint64_t>& key : program.keys) {
     words.insert(words.end(), key.begin(), key.end());
   }

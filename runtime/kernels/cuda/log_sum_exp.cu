@@ -14,22 +14,19 @@ __global__ void __launch_bounds__(RowThreads)
   }
 }
 
-template <class T>
-static auto BindLogSumExp(const op::LogSumExp& op, Binder& binder) -> Kernel {
-  const Matrix size = AsMatrix(binder.plan(), op.logits);
-  const int64_t vocabulary = VocabShardOf(binder, op.vocab_axes, size.columns, op.head).size;
-  constexpr int N = PackSize<T>;
-  const bool has_packs = HasRowsOfPacks<N>(binder, size.columns, {op.logits}) && vocabulary % N == 0;
-  return [stream = StreamOf(binder.queue()), logits = Resolve<const T>(binder, op.logits),
-          lse = Resolve<float>(binder, op.lse), size, vocabulary,
-          kernel = has_packs ? LogSumExpOfEachRow<T, N> : LogSumExpOfEachRow<T, 1>](const Moment& moment) -> Status {
-    return Launch(stream, {.grid = {size.rows}, .threads = RowThreads}, kernel, logits.At(moment), size.columns,
-                  vocabulary, lse.At(moment));
-  };
-}
-
 auto Bind(const op::LogSumExp& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() { return BindLogSumExp<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() -> Kernel {
+    const Matrix size = AsMatrix(binder.plan(), op.logits);
+    const int64_t vocabulary = VocabShardOf(binder, op.vocab_axes, size.columns, op.head).size;
+    constexpr int N = PackSize<T>;
+    const bool has_packs = HasRowsOfPacks<N>(binder, size.columns, {op.logits}) && vocabulary % N == 0;
+    return [stream = StreamOf(binder.queue()), logits = Resolve<const T>(binder, op.logits),
+            lse = Resolve<float>(binder, op.lse), size, vocabulary,
+            kernel = has_packs ? LogSumExpOfEachRow<T, N> : LogSumExpOfEachRow<T, 1>](const Moment& moment) -> Status {
+      return Launch(stream, {.grid = {size.rows}, .threads = RowThreads}, kernel, logits.At(moment), size.columns,
+                    vocabulary, lse.At(moment));
+    };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -3,21 +3,18 @@
 
 namespace shardc::cuda {
 
-template <class T>
-static auto BindRope(const op::Rope& op, Binder& binder) -> Kernel {
-  CheckSameBytes(binder, op.y, op.x);
-  const Dims shape = binder.ViewOf(op.y).shape;
-  CHECK(shape.size() == 3 && op.head_dim % 2 == 0, "rope of {} with head_dim {}", ToText(shape), op.head_dim);
-  return [stream = StreamOf(binder.queue()), y = Resolve<T>(binder, op.y),
-          table = Resolve<const float>(binder, op.table), positions = shape[0], width = shape[1] * shape[2],
-          head_dim = op.head_dim, inverse = op.inverse](const Moment& moment) -> Status {
-    return LaunchRope(stream, table.At(moment), RopeOperands<T>{.q_SBA = y.At(moment), .q_width = width}, positions,
-                      head_dim, inverse);
-  };
-}
-
 auto Bind(const op::Rope& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.x).dtype, [&]<class T>() { return BindRope<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.x).dtype, [&]<class T>() -> Kernel {
+    CheckSameBytes(binder, op.y, op.x);
+    const Dims shape = binder.ViewOf(op.y).shape;
+    CHECK(shape.size() == 3 && op.head_dim % 2 == 0, "rope of {} with head_dim {}", ToText(shape), op.head_dim);
+    return [stream = StreamOf(binder.queue()), y = Resolve<T>(binder, op.y),
+            table = Resolve<const float>(binder, op.table), positions = shape[0], width = shape[1] * shape[2],
+            head_dim = op.head_dim, inverse = op.inverse](const Moment& moment) -> Status {
+      return LaunchRope(stream, table.At(moment), RopeOperands<T>{.q_SBA = y.At(moment), .q_width = width}, positions,
+                        head_dim, inverse);
+    };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -3,26 +3,23 @@
 
 namespace shardc::cuda {
 
-template <class T>
-static auto BindRopePair(const op::RopePair& op, Binder& binder) -> Kernel {
-  CheckSameBytes(binder, op.rotated_q, op.q);
-  CheckSameBytes(binder, op.rotated_k, op.k);
-  const Dims q_shape = binder.ViewOf(op.q).shape;
-  const Dims k_shape = binder.ViewOf(op.k).shape;
-  CHECK(q_shape.size() == 3 && k_shape.size() == 3 && op.head_dim % 2 == 0, "rope of {} and {} with head_dim {}",
-        ToText(q_shape), ToText(k_shape), op.head_dim);
-  return [stream = StreamOf(binder.queue()), q = Resolve<T>(binder, op.rotated_q), k = Resolve<T>(binder, op.rotated_k),
-          table = Resolve<const float>(binder, op.table), positions = q_shape[0], q_width = q_shape[1] * q_shape[2],
-          k_width = k_shape[1] * k_shape[2], head_dim = op.head_dim,
-          inverse = op.inverse](const Moment& moment) -> Status {
-    const RopeOperands<T> operands{
-        .q_SBA = q.At(moment), .k_SBK = k.At(moment), .q_width = q_width, .k_width = k_width};
-    return LaunchRope(stream, table.At(moment), operands, positions, head_dim, inverse);
-  };
-}
-
 auto Bind(const op::RopePair& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.q).dtype, [&]<class T>() { return BindRopePair<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.q).dtype, [&]<class T>() -> Kernel {
+    CheckSameBytes(binder, op.rotated_q, op.q);
+    CheckSameBytes(binder, op.rotated_k, op.k);
+    const Dims q_shape = binder.ViewOf(op.q).shape;
+    const Dims k_shape = binder.ViewOf(op.k).shape;
+    CHECK(q_shape.size() == 3 && k_shape.size() == 3 && op.head_dim % 2 == 0, "rope of {} and {} with head_dim {}",
+          ToText(q_shape), ToText(k_shape), op.head_dim);
+    return [stream = StreamOf(binder.queue()), q = Resolve<T>(binder, op.rotated_q),
+            k = Resolve<T>(binder, op.rotated_k), table = Resolve<const float>(binder, op.table),
+            positions = q_shape[0], q_width = q_shape[1] * q_shape[2], k_width = k_shape[1] * k_shape[2],
+            head_dim = op.head_dim, inverse = op.inverse](const Moment& moment) -> Status {
+      const RopeOperands<T> operands{
+          .q_SBA = q.At(moment), .k_SBK = k.At(moment), .q_width = q_width, .k_width = k_width};
+      return LaunchRope(stream, table.At(moment), operands, positions, head_dim, inverse);
+    };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -43,25 +43,22 @@ __global__ void __launch_bounds__(UpdateThreads)
   });
 }
 
-template <class T>
-static auto BindSgd(const op::Sgd& op, Binder& binder) -> Kernel {
-  const Plan& plan = binder.plan();
-  CheckSliceLengths(plan, {op.gradient, op.parameter, op.momentum_buffer, op.copy}, op.sub_vector, binder.rank());
-  const bool in_packs = IsUpdatedInPacks(binder, {op.gradient, op.parameter, op.momentum_buffer, op.copy});
-  return
-      [stream = StreamOf(binder.queue()), gradient = Resolve<const float>(binder, op.gradient),
-       factor = Resolve<const double>(binder, op.factor), parameter = Resolve<T>(binder, op.parameter),
-       momentum_buffer = ResolveIfSet<float>(binder, op.momentum_buffer),
-       copy = ResolveIfSet<OtherElement<T>>(binder, op.copy), shares = UpdateShares(plan, op.sub_vector, binder.rank()),
-       &scalars = std::as_const(binder.scalars()), op,
-       kernel = in_packs ? UpdateByGradient<T, UpdateWidth> : UpdateByGradient<T, 1>](const Moment& moment) -> Status {
-        return LaunchUpdates(stream, op, shares, scalars, kernel, op.nesterov, factor.At(moment), gradient.At(moment),
-                             parameter.At(moment), momentum_buffer.At(moment), copy.At(moment));
-      };
-}
-
 auto Bind(const op::Sgd& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.parameter).dtype, [&]<class T>() { return BindSgd<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.parameter).dtype, [&]<class T>() -> Kernel {
+    const Plan& plan = binder.plan();
+    CheckSliceLengths(plan, {op.gradient, op.parameter, op.momentum_buffer, op.copy}, op.sub_vector, binder.rank());
+    const bool in_packs = IsUpdatedInPacks(binder, {op.gradient, op.parameter, op.momentum_buffer, op.copy});
+    return [stream = StreamOf(binder.queue()), gradient = Resolve<const float>(binder, op.gradient),
+            factor = Resolve<const double>(binder, op.factor), parameter = Resolve<T>(binder, op.parameter),
+            momentum_buffer = ResolveIfSet<float>(binder, op.momentum_buffer),
+            copy = ResolveIfSet<OtherElement<T>>(binder, op.copy),
+            shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
+            kernel =
+                in_packs ? UpdateByGradient<T, UpdateWidth> : UpdateByGradient<T, 1>](const Moment& moment) -> Status {
+      return LaunchUpdates(stream, op, shares, scalars, kernel, op.nesterov, factor.At(moment), gradient.At(moment),
+                           parameter.At(moment), momentum_buffer.At(moment), copy.At(moment));
+    };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -41,27 +41,23 @@ __global__ void __launch_bounds__(RowThreads)
   losses_N[row] = loss;
 }
 
-template <class T>
-static auto BindShardedCrossEntropy(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
-  const Matrix size = AsMatrix(binder.plan(), op.logits);
-  const VocabShard vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head);
-  return [stream = StreamOf(binder.queue()), logits = Resolve<const T>(binder, op.logits),
-          targets = Resolve<const int32_t>(binder, op.targets), parts = Resolve<const float>(binder, op.parts),
-          loss = Resolve<double>(binder, op.loss), lse = Resolve<float>(binder, op.lse),
-          losses = ScratchOf<double>(op, binder), size, ranks = binder.plan().mesh.size(op.vocab_axes), vocab,
-          adds = AddsOnto(binder, op.loss, op.loss_onto),
-          bad = BadIdsOf(binder.queue(), vocab.total)](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(Launch(stream, {.grid = {BlocksFor(size.rows, RowThreads)}, .threads = RowThreads},
-                           LossOfEachRowHere<T>, logits.At(moment), targets.At(moment), parts.At(moment), size, ranks,
-                           vocab, lse.At(moment), losses.At(moment), bad));
-    return Launch(stream, {.threads = LossThreads}, SumLosses<double>, losses.At(moment), size.rows, adds,
-                  loss.At(moment));
-  };
-}
-
 auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.logits).dtype,
-                        [&]<class T>() { return BindShardedCrossEntropy<T>(op, binder); });
+  return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() -> Kernel {
+    const Matrix size = AsMatrix(binder.plan(), op.logits);
+    const VocabShard vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head);
+    return [stream = StreamOf(binder.queue()), logits = Resolve<const T>(binder, op.logits),
+            targets = Resolve<const int32_t>(binder, op.targets), parts = Resolve<const float>(binder, op.parts),
+            loss = Resolve<double>(binder, op.loss), lse = Resolve<float>(binder, op.lse),
+            losses = ScratchOf<double>(op, binder), size, ranks = binder.plan().mesh.size(op.vocab_axes), vocab,
+            adds = AddsOnto(binder, op.loss, op.loss_onto),
+            bad = BadIdsOf(binder.queue(), vocab.total)](const Moment& moment) -> Status {
+      RETURN_IF_ERROR(Launch(stream, {.grid = {BlocksFor(size.rows, RowThreads)}, .threads = RowThreads},
+                             LossOfEachRowHere<T>, logits.At(moment), targets.At(moment), parts.At(moment), size, ranks,
+                             vocab, lse.At(moment), losses.At(moment), bad));
+      return Launch(stream, {.threads = LossThreads}, SumLosses<double>, losses.At(moment), size.rows, adds,
+                    loss.At(moment));
+    };
+  });
 }
 
 }  // namespace shardc::cuda

@@ -2,6 +2,8 @@
 // c^T = op(b)^T op(a)^T. So b is the library's first operand, and neither is transposed again.
 #include "runtime/kernels/cuda/cublas/product.h"
 
+#include "compiler/base/mapped.h"
+
 #include <cublasLt.h>
 
 #include <charconv>
@@ -167,11 +169,8 @@ class LtProduct : public Product {
 
   auto Algorithms(int most) const -> ErrorOr<std::vector<std::string>> override {
     ASSIGN_OR_RETURN(const auto found, AskHeuristic(most));
-    std::vector<std::string> texts;
-    for (const cublasLtMatmulHeuristicResult_t& result : found) {
-      texts.push_back(TextOf(result.algo));
-    }
-    return texts;
+    return Mapped<std::string>(found,
+                               [](const cublasLtMatmulHeuristicResult_t& result) { return TextOf(result.algo); });
   }
 
   auto Run(CUstream_st* stream, const void* a, const void* b, const void* x, void* c, void* scratch) const
