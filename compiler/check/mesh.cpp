@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/base/mapped.h"
 #include "compiler/base/plan_limits.h"
 #include "compiler/check/check_context.h"
 #include "compiler/check/check_recipe.h"
@@ -79,10 +80,8 @@ static auto CutSizeOf(ModelKey key, const ModelSection& model, const ModelSizes&
 /// Returns the sizes that tp cuts: of each, ops of the model have a part on a rank; of the sequence, norms have one.
 static auto CutSizes(const Recipe& recipe) -> std::vector<CutSize> {
   const ModelSizes sizes = ResolveModel(recipe);
-  std::vector<CutSize> cut;
-  for (const ModelKey key : EstimateForward(ModelFamilyOf(*recipe.model.family), sizes).cut) {
-    cut.push_back(CutSizeOf(key, recipe.model, sizes));
-  }
+  auto cut = Mapped<CutSize>(EstimateForward(ModelFamilyOf(*recipe.model.family), sizes).cut,
+                             [&](const ModelKey key) { return CutSizeOf(key, recipe.model, sizes); });
   cut.push_back(CutSizeOf(ModelKey::Seq, recipe.model, sizes));
   return cut;
 }
@@ -124,10 +123,7 @@ auto CheckMesh(CheckContext& context) -> void {
     return;
   }
   const std::vector<CutSize> sizes = CutSizes(recipe);
-  std::vector<int64_t> numbers;
-  for (const CutSize& size : sizes) {
-    numbers.push_back(size.size);
-  }
+  const auto numbers = Mapped<int64_t>(sizes, &CutSize::size);
   const auto is_uncut = [&](const CutSize& size) { return size.size % *tp != 0; };
   const auto first = std::ranges::find_if(sizes, is_uncut);
   if (first == sizes.end()) {

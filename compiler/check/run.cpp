@@ -2,6 +2,7 @@
 
 #include "compiler/base/devices.h"
 #include "compiler/base/machine_rows.h"
+#include "compiler/base/mapped.h"
 #include "compiler/check/check_context.h"
 #include "compiler/plan/exchange.h"
 
@@ -80,10 +81,7 @@ auto CheckRun(CheckContext& context) -> void {
     return;
   }
   if (FindMachine(*machine) == nullptr) {
-    std::vector<std::string_view> known;
-    for (const MachineRow& row : MachineRows()) {
-      known.push_back(row.name);
-    }
+    const auto known = Mapped<std::string_view>(MachineRows(), &MachineRow::name);
     ReportUnknownWord(context, machine.at, "machine", *machine, known);
     context.MarkFaulty(machine);
   } else if (recipe.run.peak_flops.is_set) {

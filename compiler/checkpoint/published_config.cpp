@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/base/json_reader.h"
+#include "compiler/base/mapped.h"
 #include "compiler/base/text/split.h"
 #include "compiler/checkpoint/published_rows.h"
 #include "compiler/keys/key_values.h"
@@ -53,10 +54,7 @@ class ConfigReader {
 };
 
 auto ConfigReader::ReadClass() -> Status {
-  std::vector<std::string_view> known;
-  for (const ClassRow& row : ClassRows) {
-    known.push_back(row.name);
-  }
+  const auto known = Mapped<std::string_view>(ClassRows, &ClassRow::name);
   const std::string remedy = fmt::format("take a model of {}", fmt::join(known, ", "));
   const json* const classes = Find("architectures");
   const json* const type = Find("model_type");
@@ -135,10 +133,7 @@ auto ConfigReader::CheckOnly(const OnlyRow& row) -> Status {
   if (value.is_array() ? std::ranges::all_of(value, is_computed) : is_computed(value)) {
     return Success{};
   }
-  std::vector<std::string> texts;
-  for (const json& item : values) {
-    texts.push_back(item.dump());
-  }
+  const auto texts = Mapped<std::string>(values, [](const json& item) { return item.dump(); });
   return Refuse("`{}` is {:.80}{}, and this program computes {} with {} only; take another model", row.key,
                 value.dump(), given == nullptr ? fmt::format(" where it is absent ({})", class_->name) : "",
                 class_->name, fmt::join(texts, " or "));
@@ -176,10 +171,8 @@ auto ConfigReader::ReadScaling(const json& rope, const char* key) -> Status {
   const json type = rope.value(type_key, json("default"));
   const auto row = std::ranges::find_if(RopeRows, [&](const RopeRow& known) { return type == known.type; });
   if (row == RopeRows.end()) {
-    std::vector<std::string> known;
-    for (const RopeRow& each : RopeRows) {
-      known.push_back(fmt::format("\"{}\"", each.type));
-    }
+    const auto known =
+        Mapped<std::string>(RopeRows, [](const RopeRow& each) { return fmt::format("\"{}\"", each.type); });
     return Refuse("`{}.{}` is {:.60}; this program computes {}; take another model", key, type_key, type.dump(),
                   fmt::join(known, ", "));
   }

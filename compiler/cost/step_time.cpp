@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/base/devices.h"
+#include "compiler/base/mapped.h"
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/cost/op_times.h"
 #include "compiler/ops/step_flops.h"
@@ -232,10 +233,7 @@ auto StepTimeOf(const Plan& plan, const MachineRow* machine, int64_t most_passes
   }
   machine = machine != nullptr ? machine : &MachineOf(plan);
   const OpTimes op_times(plan, *machine);
-  std::vector<OpTime> times;
-  for (const Op& op : plan.section(SectionKind::Step).ops) {
-    times.push_back(op_times.Of(op));
-  }
+  const auto times = Mapped<OpTime>(plan.section(SectionKind::Step).ops, [&](const Op& op) { return op_times.Of(op); });
   auto [parts, left_out] = PartTimesOf(plan, times, most_passes);
   if (left_out > 0) {
     const PartTimes fewer = PartTimesOf(plan, times, most_passes - 1).first;

@@ -1,15 +1,14 @@
 #include "compiler/diag/render_order.h"
 
+#include "compiler/base/mapped.h"
+
 #include <algorithm>
 #include <tuple>
 
 namespace shardc {
 
 auto InPlaceOrder(const Diagnostics& diagnostics) -> std::vector<const Diagnostic*> {
-  std::vector<const Diagnostic*> sorted;
-  for (const Diagnostic& diagnostic : diagnostics.all()) {
-    sorted.push_back(&diagnostic);
-  }
+  auto sorted = Mapped<const Diagnostic*>(diagnostics.all(), [](const Diagnostic& diagnostic) { return &diagnostic; });
   std::stable_sort(sorted.begin(), sorted.end(), [](const Diagnostic* a, const Diagnostic* b) {
     const auto place = [](const SourceRange& at) { return std::tuple(at.source, at.line < 1, at.line, at.column); };
     return place(a->at) < place(b->at);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "compiler/base/exit_code_text.h"
+#include "compiler/base/mapped.h"
 #include "compiler/base/printable.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/driver/command.h"
@@ -161,10 +162,7 @@ static auto CommandHelp(std::string_view word, const std::vector<std::string_vie
 }
 
 static auto UnknownCommand(std::string_view word) -> std::string {
-  std::vector<std::string_view> commands;
-  for (const Subcommand& subcommand : Rows) {
-    commands.push_back(subcommand.name);
-  }
+  const auto commands = Mapped<std::string_view>(Rows, &Subcommand::name);
   return fmt::format("unknown command `{}`{}\ncommands: {}", word, CommandHelp(word, commands),
                      fmt::join(commands, " "));
 }

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "compiler/base/mapped.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/command_table.h"
 #include "compiler/driver/output.h"
@@ -16,11 +17,7 @@ static auto IsSetOption(const OptionRow& option) -> bool { return option.long_na
 
 /// The words after `--set`, up to the value.
 static auto SetWords() -> std::vector<std::string> {
-  std::vector<std::string> words;
-  for (const SetKey& key : SetKeys()) {
-    words.push_back(key.path + "=");
-  }
-  return words;
+  return Mapped<std::string>(SetKeys(), [](const SetKey& key) { return key.path + "="; });
 }
 
 /// `case` items of both shells: a line for each key with words.
@@ -35,11 +32,7 @@ static auto SetCases(std::string_view form) -> std::string {
 }
 
 static auto CommandNames() -> std::vector<std::string_view> {
-  std::vector<std::string_view> names;
-  for (const CommandRow& command : CommandTable()) {
-    names.push_back(command.name);
-  }
-  return names;
+  return Mapped<std::string_view>(CommandTable(), &CommandRow::name);
 }
 
 static auto FlagsOf(const CommandRow& command) -> std::vector<std::string> {

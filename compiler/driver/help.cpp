@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "compiler/base/family_keys.h"
+#include "compiler/base/mapped.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/error_reference.h"
 #include "compiler/driver/output.h"
@@ -143,10 +144,7 @@ static auto AllTopics() -> std::vector<Topic> {
   for (const InitScheme& scheme : InitSchemes()) {
     std::string rules;
     for (const InitSchemeRule& rule : scheme.rules) {
-      std::vector<std::string_view> kinds;
-      for (const ParameterKind kind : rule.kinds) {
-        kinds.push_back(ToText(kind));
-      }
+      const auto kinds = Mapped<std::string_view>(rule.kinds, [](const ParameterKind kind) { return ToText(kind); });
       rules += fmt::format("  {}: {}\n", fmt::join(kinds, ", "), rule.value);
     }
     topics.push_back(

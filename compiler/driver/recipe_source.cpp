@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "compiler/base/files.h"
+#include "compiler/base/mapped.h"
 #include "compiler/base/printable.h"
 #include "compiler/diag/render_order.h"
 #include "compiler/driver/output.h"
@@ -31,10 +32,8 @@ auto DeclareOverrides(CommandOptions& options, RecipeOptions& values) -> void {
 
 /// Returns the overrides as a recipe takes them.
 static auto OverridesOf(const RecipeOptions& options) -> std::vector<std::string> {
-  std::vector<std::string> overrides;
-  for (const std::string& key : options.unsets) {
-    overrides.push_back(fmt::format("{}{}", UnsetPrefix, key));
-  }
+  auto overrides =
+      Mapped<std::string>(options.unsets, [](const std::string& key) { return fmt::format("{}{}", UnsetPrefix, key); });
   overrides.insert(overrides.end(), options.sets.begin(), options.sets.end());
   return overrides;
 }

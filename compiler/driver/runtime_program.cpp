@@ -15,6 +15,7 @@
 #include "compiler/base/child_output.h"
 #include "compiler/base/files.h"
 #include "compiler/base/fs.h"
+#include "compiler/base/mapped.h"
 #include "compiler/base/timeout.h"
 
 namespace shardc {
@@ -73,10 +74,7 @@ auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> 
   }
   std::vector<std::string> texts{program};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& text : texts) {
-    argv.push_back(text.data());
-  }
+  auto argv = Mapped<char*>(texts, [](std::string& text) { return text.data(); });
   argv.push_back(nullptr);
   std::fflush(nullptr);
   execv(program.c_str(), argv.data());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/base/check.h"
+#include "compiler/base/mapped.h"
 #include "compiler/expr/lexer.h"
 #include "compiler/expr/names.h"
 
@@ -99,10 +100,7 @@ class Linker {
     IdVector<ExprNodeId, int> instructions;
     int num_draws = 0;
     for (const ExprNode& node : tree.nodes) {
-      std::vector<int> operands;
-      for (const ExprNodeId operand : node.operands) {
-        operands.push_back(instructions[operand]);
-      }
+      auto operands = Mapped<int>(node.operands, [&](const ExprNodeId operand) { return instructions[operand]; });
       const bool is_draw = node.kind == ExprNodeKind::Call && Function(node).kind == ExprFunctionKind::Distribution;
       instructions.Add(AddNode(node, tree, std::move(operands), position, stream, num_draws));
       num_draws += is_draw ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/base/check.h"
+#include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/expr/lexer.h"
@@ -45,10 +46,7 @@ auto KnownFunctions(ExprKind kind) -> std::vector<std::string_view> {
 }
 
 auto ListedKinds(const std::vector<ExprKind>& kinds) -> std::string {
-  std::vector<std::string> texts;
-  for (const ExprKind kind : kinds) {
-    texts.emplace_back(WithArticle(kind));
-  }
+  const auto texts = Mapped<std::string>(kinds, [](const ExprKind kind) { return WithArticle(kind); });
   return JoinedByAnd(texts);
 }
 

@@ -10,6 +10,7 @@
 //   5. eval: the same over the held-out samples, summed in a loop
 #include <algorithm>
 
+#include "compiler/base/mapped.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/check/rope_frequency.h"
 #include "compiler/passes/declare_parameters.h"
@@ -161,11 +162,9 @@ auto PlanBuilder::Data() -> void {
 }
 
 auto PlanBuilder::TargetViews(Emitter& emitter, const RankExpr& offset) -> std::vector<ValueId> {
-  std::vector<ValueId> targets;
-  for (const LossTerm& term : terms_) {
-    targets.push_back(emitter.View(term.buffer, offset, TokenType(), term.prefix + "targets"));
-  }
-  return targets;
+  return Mapped<ValueId>(terms_, [&](const LossTerm& term) {
+    return emitter.View(term.buffer, offset, TokenType(), term.prefix + "targets");
+  });
 }
 
 auto PlanBuilder::LoadSamples(Emitter& emitter, ValueId tokens, const std::vector<ValueId>& targets, Split split,
@@ -339,10 +338,9 @@ auto PlanBuilder::Eval() -> void {
   const std::vector<ValueId> count_sums = zeros("count");
   emitter.Emit(op::Repeat{.count = plan_.run.eval_batches});
   const ValueId tokens = emitter.New(TokenType(), Category::Data, "eval.tokens");
-  std::vector<ValueId> targets;
-  for (const LossTerm& term : terms_) {
-    targets.push_back(emitter.New(TokenType(), Category::Data, fmt::format("eval.{}targets", term.prefix)));
-  }
+  const auto targets = Mapped<ValueId>(terms_, [&](const LossTerm& term) {
+    return emitter.New(TokenType(), Category::Data, fmt::format("eval.{}targets", term.prefix));
+  });
   LoadSamples(emitter, tokens, targets, Split::Eval, SampleExpr(0));
   const std::vector<ValueId> losses = Loss(emitter, Forward(emitter, tokens), targets, loss_sums, "eval.");
   emitter.set_phase(Phase::None);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/base/mapped.h"
 #include "compiler/expr/layer_choice.h"
 #include "compiler/model/model_family.h"
 #include "compiler/plan/local_parameter.h"
@@ -42,11 +43,7 @@ namespace {
 
 /// Returns where each parameter outside the blocks is read: before them, after, or both.
 auto SidesOf(const Recipe& recipe) -> std::vector<Side> {
-  std::vector<Side> sides;
-  for (const ParameterSpec& spec : ParametersOf(ModelFamilyOf(*recipe.model.family), ResolveModel(recipe))) {
-    sides.push_back(spec.side);
-  }
-  return sides;
+  return Mapped<Side>(ParametersOf(ModelFamilyOf(*recipe.model.family), ResolveModel(recipe)), &ParameterSpec::side);
 }
 
 class UnitChooser {
@@ -114,10 +111,7 @@ auto UnitChooser::MatchTables() -> void {
       patterns.push_back({glob, shard_.unit[t].match.at, t});
     }
   }
-  std::vector<std::string_view> names;
-  for (const Parameter& parameter : plan_.parameters) {
-    names.push_back(parameter.name);
-  }
+  const auto names = Mapped<std::string_view>(plan_.parameters, &Parameter::name);
   tables_ = MatchNames(
       patterns, names,
       {.duplicate = DiagnosticKind::UnitDuplicate, .unused = DiagnosticKind::UnitUnused, .noun = "parameter"}, diags_);
@@ -200,10 +194,7 @@ auto UnitChooser::Reshards(const UnitChoice& unit) const -> bool {
 
 template <class Rule>
 auto UnitChooser::MatchUnits(const std::vector<Rule>& rules) const -> std::vector<size_t> {
-  std::vector<std::string_view> names;
-  for (const UnitChoice& unit : units_) {
-    names.push_back(unit.name);
-  }
+  const auto names = Mapped<std::string_view>(units_, &UnitChoice::name);
   return MatchNames(PatternsOf(rules), names,
                     {.duplicate = DiagnosticKind::OverrideDuplicate,
                      .unused = DiagnosticKind::OverrideUnused,

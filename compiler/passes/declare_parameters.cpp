@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/base/mapped.h"
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/choose_units.h"
 #include "compiler/passes/init_values.h"
@@ -12,18 +13,14 @@ namespace shardc {
 /// Returns which parameters `optimizer.frozen` matches.
 static auto MatchFrozen(const OptimizerSection& optimizer, const std::vector<std::string_view>& names,
                         Diagnostics& diags) -> std::vector<bool> {
-  std::vector<NamePattern> patterns;
-  for (const std::string& glob : *optimizer.frozen) {
-    patterns.push_back({glob, optimizer.frozen.at, 0});
-  }
+  const auto patterns = Mapped<NamePattern>(*optimizer.frozen, [&](const std::string& glob) {
+    return NamePattern{glob, optimizer.frozen.at, 0};
+  });
   // One rule has all the patterns: nothing is matched twice.
   const auto rules = MatchNames(
       patterns, names,
       {.duplicate = DiagnosticKind::FrozenUnused, .unused = DiagnosticKind::FrozenUnused, .noun = "parameter"}, diags);
-  std::vector<bool> frozen;
-  for (const size_t rule : rules) {
-    frozen.push_back(rule != NoRule);
-  }
+  auto frozen = Mapped<bool>(rules, [](const size_t rule) { return rule != NoRule; });
   if (std::count(frozen.begin(), frozen.end(), false) == 0) {
     diags.Build(optimizer.frozen.at, DiagnosticKind::FrozenAll, names.size()).Emit();
   }
@@ -36,10 +33,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   Diagnostics& diags = *context.diags;
   const ParameterSpecs specs = ParametersOf(family, sizes);
 
-  std::vector<std::string_view> names;
-  for (const ParameterSpec& spec : specs) {
-    names.push_back(spec.name);
-  }
+  const auto names = Mapped<std::string_view>(specs, &ParameterSpec::name);
   const auto [init_values, uses] = ChooseInitValues(specs, sizes, context);
   const auto group_of = MatchNames(
       PatternsOf(recipe.optimizer.group), names,

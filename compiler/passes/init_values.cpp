@@ -14,6 +14,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/check/expression_place.h"
 #include "compiler/expr/element.h"
@@ -213,18 +214,14 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
   const LoadedParts parts = seed == nullptr ? LoadedParts() : PartsOf(specs, sizes, MadeRowsOf(seed->manifest));
   const std::vector<bool> loaded = seed == nullptr ? std::vector<bool>(specs.size(), false)
                                                    : ChooseLoaded(specs, parts, *seed, *context.recipe, diags);
-  std::vector<std::string_view> names;
-  for (const ParameterSpec& spec : specs) {
-    names.push_back(spec.name);
-  }
+  const auto names = Mapped<std::string_view>(specs, &ParameterSpec::name);
   std::vector<size_t> chosen = MatchNames(
       PatternsOf(init.rule), names,
       {.duplicate = DiagnosticKind::InitRuleDuplicate, .unused = DiagnosticKind::InitRuleUnused, .noun = "parameter"},
       diags);
-  std::vector<Rule> rules;
-  for (const InitRule& rule : init.rule) {
-    rules.push_back({ParsedRule(rule.value->text), rule.value.at, OriginOf(rule.value, "init.rule"), false});
-  }
+  auto rules = Mapped<Rule>(init.rule, [](const InitRule& rule) {
+    return Rule{ParsedRule(rule.value->text), rule.value.at, OriginOf(rule.value, "init.rule"), false};
+  });
   if (init.scheme.is_set) {
     ApplyScheme(init.scheme, specs, chosen, rules, context.recipe->StandInAt(init.scheme.at) != nullptr, diags);
   }

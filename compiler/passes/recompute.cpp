@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/base/mapped.h"
 #include "compiler/expr/layer_choice.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/saved_results.h"
@@ -220,10 +221,7 @@ auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const ParameterSpecs specs =
       ParametersOf(ModelFamilyOf(*context.recipe->model.family), ResolveModel(*context.recipe));
   for (auto& [layer, copies] : again) {
-    std::vector<const Op*> block;
-    for (const size_t i : index.forward.at(layer)) {
-      block.push_back(&ops[i]);
-    }
+    const auto block = Mapped<const Op*>(index.forward.at(layer), [&](const size_t i) { return &ops[i]; });
     BlockRecomputer recomputer(&plan, &ops, &index, layer, SavedResults(plan, specs, block, recompute),
                                OriginOf(recompute.policy, "recompute.policy"));
     copies = recomputer.Run();

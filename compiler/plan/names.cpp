@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "compiler/base/mapped.h"
 #include "compiler/plan/name_table.h"
 #include "compiler/plan/quoted_text.h"
 
@@ -51,11 +52,7 @@ auto PlanNames::Number(std::vector<std::string_view> names) -> void {
 
 template <class IdType, class T>
 auto PlanNames::Take(const IdVector<IdType, T>& table) -> void {
-  std::vector<std::string_view> names;
-  names.reserve(static_cast<size_t>(table.size()));
-  for (const T& item : table) {
-    names.push_back(item.name);
-  }
+  auto names = Mapped<std::string_view>(table, &T::name);
   Number<IdType>(std::move(names));
 }
 
@@ -123,10 +120,9 @@ PlanNames::PlanNames(const Plan& plan) {
   Take(plan.parameters);
   Take(plan.units);
   Take(plan.scalars);
-  std::vector<std::string_view> names;
-  for (const SubVector& sub_vector : plan.sub_vectors) {
-    names.push_back(plan.units.Has(sub_vector.unit) ? Keep(shardc::NameOf(plan, sub_vector)) : std::string_view());
-  }
+  auto names = Mapped<std::string_view>(plan.sub_vectors, [&](const SubVector& sub_vector) {
+    return plan.units.Has(sub_vector.unit) ? Keep(shardc::NameOf(plan, sub_vector)) : std::string_view();
+  });
   Number<SubVectorId>(std::move(names));
   TakeEvents(plan);
 }

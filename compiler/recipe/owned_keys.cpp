@@ -4,6 +4,7 @@
 
 #include "compiler/base/devices.h"
 #include "compiler/base/family_keys.h"
+#include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
 
 namespace shardc {
@@ -86,10 +87,8 @@ auto TakesDefault(const Recipe& recipe, const KeyInfo& key) -> bool {
 }
 
 auto QuotedWords(std::span<const std::string_view> words) -> std::string {
-  std::vector<std::string> quoted;
-  for (const std::string_view word : words) {
-    quoted.push_back(fmt::format("\"{}\"", word));
-  }
+  const auto quoted =
+      Mapped<std::string>(words, [](const std::string_view word) { return fmt::format("\"{}\"", word); });
   return JoinedByAnd(quoted);
 }
 

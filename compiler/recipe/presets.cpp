@@ -1,14 +1,12 @@
 #include "compiler/recipe/presets.h"
 
+#include "compiler/base/mapped.h"
 #include "compiler/base/preset_rows.h"
 
 namespace shardc {
 
 auto HelpOnPresets(std::string_view name) -> std::string {
-  std::vector<std::string_view> names;
-  for (const PresetRow& row : PresetRows()) {
-    names.push_back(row.name);
-  }
+  const auto names = Mapped<std::string_view>(PresetRows(), &PresetRow::name);
   const std::string closest = ClosestWord(name, names);
   return fmt::format("{}`shardc presets` lists all",
                      closest.empty() ? "" : fmt::format("did you mean \"{}\"? ", closest));

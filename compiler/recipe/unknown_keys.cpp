@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/other_tools.h"
@@ -11,10 +12,7 @@ namespace shardc {
 
 /// The path of the key anywhere that `word` is a slip of; empty if none. What is less alike is another word.
 static auto ClosestPath(const std::string& word) -> std::string {
-  std::vector<std::string_view> names;
-  for (const RecipeKeyRow& row : RecipeKeyRows()) {
-    names.push_back(row.name);
-  }
+  const auto names = Mapped<std::string_view>(RecipeKeyRows(), &RecipeKeyRow::name);
   const std::string closest = ClosestWord(word, names);
   for (const RecipeKeyRow& row : RecipeKeyRows()) {
     if (IsSlipOf(word, closest) && row.name == closest) {

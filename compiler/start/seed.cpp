@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "compiler/base/files.h"
+#include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/check/expression_place.h"
 #include "compiler/checkpoint/published_config.h"
@@ -157,26 +158,18 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
 /// Returns, for each name, true if a glob of the list matches it. Reports globs that match no name.
 static auto MatchedBy(const Located<std::vector<std::string>>& globs, const std::vector<std::string_view>& names,
                       DiagnosticKind unused, Diagnostics& diags) -> std::vector<bool> {
-  std::vector<NamePattern> patterns;
-  for (const std::string& glob : *globs) {
-    patterns.push_back({glob, PlaceInList(diags.sources(), globs.at, glob), 0});
-  }
+  const auto patterns = Mapped<NamePattern>(*globs, [&](const std::string& glob) {
+    return NamePattern{glob, PlaceInList(diags.sources(), globs.at, glob), 0};
+  });
   // One rule has all the patterns: nothing is matched twice.
   const auto rules = MatchNames(patterns, names, {.duplicate = unused, .unused = unused, .noun = "name"}, diags);
-  std::vector<bool> matched;
-  for (const size_t rule : rules) {
-    matched.push_back(rule != NoRule);
-  }
-  return matched;
+  return Mapped<bool>(rules, [](const size_t rule) { return rule != NoRule; });
 }
 
 auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const SeedCheckpoint& seed,
                   const Recipe& recipe, Diagnostics& diags) -> std::vector<bool> {
   const FirstStart& first = *recipe.start.first;
-  std::vector<std::string_view> names;
-  for (const ParameterSpec& spec : specs) {
-    names.push_back(spec.name);
-  }
+  const auto names = Mapped<std::string_view>(specs, &ParameterSpec::name);
   std::vector<bool> loaded = MatchedBy(first.missing, names, DiagnosticKind::SeedMissingGlob, diags);
   loaded.flip();
   std::vector<std::string> missing;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "compiler/base/mapped.h"
 #include "compiler/ops/communicators.h"
 #include "compiler/plan/exchange.h"
 #include "runtime/comm/cpu_engine.h"
@@ -27,11 +28,7 @@ struct RemoteMembers {
   std::vector<int64_t> ranks;
 
   auto Names() const -> std::vector<std::string> {
-    std::vector<std::string> names;
-    for (const int64_t rank : ranks) {
-      names.push_back(fmt::format("rank {}", rank));
-    }
-    return names;
+    return Mapped<std::string>(ranks, [](const int64_t rank) { return fmt::format("rank {}", rank); });
   }
 };
 

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "compiler/base/check.h"
+#include "compiler/base/mapped.h"
 #include "runtime/net/address.h"
 #include "runtime/net/batch_threads.h"
 #include "runtime/net/blocked_signals.h"
@@ -63,11 +64,7 @@ class AddressBook : public c10d::Store {
   }
   auto get(const std::string& key) -> std::vector<uint8_t> override { return entries_.at(IndexOf(key)); }
   auto multiGet(const std::vector<std::string>& keys) -> std::vector<std::vector<uint8_t>> override {
-    std::vector<std::vector<uint8_t>> values;
-    for (const std::string& key : keys) {
-      values.push_back(get(key));
-    }
-    return values;
+    return Mapped<std::vector<uint8_t>>(keys, [&](const std::string& key) { return get(key); });
   }
   auto wait(const std::vector<std::string>&) -> void override {}
   auto wait(const std::vector<std::string>&, const milliseconds&) -> void override {}

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/base/mapped.h"
 #include "compiler/expr/evaluate_element.h"
 #include "compiler/expr/jit/ir_value.h"
 
@@ -132,10 +133,8 @@ static auto DeclareWords(llvm::Module& module, int lanes) -> llvm::Function* {
 
 static auto DefineFunction(llvm::Function& made, ExprFunction function, int lanes) -> void {
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(made.getContext(), "entry", &made));
-  std::vector<IrValue> arguments;
-  for (llvm::Argument& argument : made.args()) {
-    arguments.emplace_back(builder, &argument);
-  }
+  const auto arguments =
+      Mapped<IrValue>(made.args(), [&](llvm::Argument& argument) { return IrValue(builder, &argument); });
   const Computed<IrValue> computed = ComputeFunction<IrValue>(function, arguments);
   llvm::Type* const faults = builder.getIntNTy(static_cast<unsigned>(lanes));
   llvm::Value* const fault = computed.fault.exists() ? builder.CreateBitCast(computed.fault.value(), faults)
@@ -231,10 +230,8 @@ struct IrTarget {
       return ComputeFunction(called, arguments);
     }
     llvm::Function* const callee = DeclareFunction(*function->getParent(), called, arguments.size(), num_lanes);
-    std::vector<llvm::Value*> values;
-    for (const IrValue argument : arguments) {
-      values.push_back(Spread(argument, Element()).value());
-    }
+    const auto values =
+        Mapped<llvm::Value*>(arguments, [&](const IrValue argument) { return Spread(argument, Element()).value(); });
     llvm::Value* const result = builder.CreateCall(callee, values);
     llvm::Type* const mask = llvm::FixedVectorType::get(builder.getInt1Ty(), static_cast<unsigned>(num_lanes));
     return {.value = {builder, builder.CreateExtractValue(result, 0)},

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/base/waited_time.h"
 #include "runtime/comm/nccl/nccl_variables.h"
@@ -79,10 +80,8 @@ auto NcclGroup::Meet(JobStore& store) -> ErrorOr<NcclApi::UniqueId> {
   const std::string key = "nccl/" + options_.name;
   const auto entries = store.Gather(key, options_.index, options_.size, mine, options_.timeout);
   if (!entries) {
-    std::vector<std::string> late;
-    for (const int64_t member : store.LateAt(key, options_.size)) {
-      late.push_back(NameOf(member));
-    }
+    const auto late =
+        Mapped<std::string>(store.LateAt(key, options_.size), [&](const int64_t member) { return NameOf(member); });
     return late.empty() ? entries.error()
                         : Fail(ExitCode::Environment, "{} did not come to the group {} of GPUs within {:g} s",
                                JoinNames(late), options_.name, options_.timeout.value);
