@@ -44,6 +44,4 @@ auto Verify(const op::Adamw& op, const Plan& plan, OpCheck& check) -> void {
                "betas are {} and {}, eps is {}", op.beta1, op.beta2, op.eps);
 }
 
-auto Cost(const op::Adamw& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -16,8 +16,6 @@ auto Verify(const op::Add& op, const Plan& plan, OpCheck& check) -> void {
   ExpectSameBytes(check, plan, op.y, op.b, "add-c2"_rule);
 }
 
-auto Cost(const op::Add& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 /// Both branches share the sum's gradient: no op. The branch that adds to it later overwrites it, by when the other
 /// branch has read it (the verifier holds us to that).
 auto Vjp(const op::Add& op, VjpContext& context) -> void {

@@ -27,8 +27,6 @@ auto Verify(const op::AddRmsNorm& op, const Plan& plan, OpCheck& check) -> void 
   check.Expect(op.eps >= 0, "add_rms_norm-c5"_rule, "eps is {}", op.eps);
 }
 
-auto Cost(const op::AddRmsNorm& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 auto Parts(const op::AddRmsNorm& op, PartsContext& context) -> void {
   context.Emit(op::ResidualAdd{.x = op.x, .branch = op.branch, .y = op.sum});
   context.Emit(op::RmsNorm{.x = op.sum, .weight = op.weight, .y = op.y, .rstd = op.rstd, .eps = op.eps});

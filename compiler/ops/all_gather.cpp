@@ -61,7 +61,7 @@ auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
 }
 
 /// A ring sends every slice but one's own. Source: Thakur et al. 2005, sec. 4.1.
-auto Cost(const op::AllGather& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::AllGather& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const Bytes payload = BytesOf(plan, op.full);
   cost.wires.push_back(

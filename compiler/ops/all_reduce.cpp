@@ -38,7 +38,7 @@ auto Verify(const op::AllReduce& op, const Plan& plan, OpCheck& check) -> void {
 
 /// Where peers read the operand, a reduce-scatter and an all-gather of slices: 2 (R - 1) / R of it a rank. Source:
 /// Thakur et al. 2005, sec. 4.4. A small one elsewhere goes to every other rank as it is.
-auto Cost(const op::AllReduce& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::AllReduce& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const int64_t elements = ElementsOf(plan, op.x);
   const DType dtype = plan.values[op.x].dtype;

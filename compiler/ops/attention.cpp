@@ -66,7 +66,7 @@ auto Verify(const op::Attention& op, const Plan& plan, OpCheck& check) -> void {
 
 /// Two products of S x S x D a head, the causal half of each: 2 * (2 S^2 D) / 2.
 /// Source: Dao 2023, "FlashAttention-2", sec. 4.1 (FLOPs of the causal forward).
-auto Cost(const op::Attention& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::Attention& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   cost.matmul_flops = Flops{2 * ShapeOf(plan, op.q)[0] * ElementsOf(plan, op.q)};
   return cost;

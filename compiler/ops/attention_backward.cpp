@@ -69,7 +69,7 @@ auto Verify(const op::AttentionBackward& op, const Plan& plan, OpCheck& check) -
 
 /// dq, dk, dv and dp are four products of the causal half. The scores, computed again inside the kernel, are not
 /// counted, so that model FLOPs stay comparable.
-auto Cost(const op::AttentionBackward& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::AttentionBackward& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   cost.matmul_flops = Flops{4 * ShapeOf(plan, op.q)[0] * ElementsOf(plan, op.q)};
   return cost;

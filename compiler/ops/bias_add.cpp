@@ -21,8 +21,6 @@ auto Verify(const op::BiasAdd& op, const Plan& plan, OpCheck& check) -> void {
   ExpectSameBytes(check, plan, op.y, op.x, "bias_add-c2"_rule);
 }
 
-auto Cost(const op::BiasAdd& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 /// x shares the sum's gradient: no op. The bias has that gradient's sum over all rows.
 auto Vjp(const op::BiasAdd& op, VjpContext& context) -> void {
   const ValueId dy = context.GradientOf(op.y);

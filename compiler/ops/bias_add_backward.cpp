@@ -27,6 +27,4 @@ auto Verify(const op::BiasAddBackward& op, const Plan& plan, OpCheck& check) -> 
   ExpectSameBytes(check, plan, op.dbias, op.dbias_onto, "bias_add_backward-c2"_rule);
 }
 
-auto Cost(const op::BiasAddBackward& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

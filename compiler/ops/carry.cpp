@@ -13,6 +13,6 @@ auto Verify(const op::Carry& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.first, TypeOf(plan, op.last), "first", "carry-c2"_rule);
 }
 
-auto Cost(const op::Carry&, const Plan&) -> OpCost { return {}; }
+auto OwnCost(const op::Carry&, const Plan&) -> OpCost { return {}; }
 
 }  // namespace shardc

@@ -26,8 +26,6 @@ auto Verify(const op::Cast& op, const Plan& plan, OpCheck& check) -> void {
                ToText(x.dtype), ToText(y.dtype));
 }
 
-auto Cost(const op::Cast& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 auto Vjp(const op::Cast& op, VjpContext& context) -> void {
   if (!context.NeedsGradient(op.x)) {
     return;

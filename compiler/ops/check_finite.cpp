@@ -20,6 +20,4 @@ auto Verify(const op::CheckFinite& op, const Plan& plan, OpCheck& check) -> void
   ExpectSameBytes(check, plan, op.bad, op.bad_onto, "check_finite-c3"_rule);
 }
 
-auto Cost(const op::CheckFinite& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

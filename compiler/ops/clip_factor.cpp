@@ -19,6 +19,4 @@ auto Verify(const op::ClipFactor& op, const Plan& plan, OpCheck& check) -> void 
   check.Expect(op.max_norm >= 0, "clip_factor-c2"_rule, "max_norm is {}", op.max_norm);
 }
 
-auto Cost(const op::ClipFactor& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -32,7 +32,7 @@ auto Verify(const op::Control& op, const Plan& plan, OpCheck& check) -> void {
 }
 
 /// Two words, which each rank sends to every other.
-auto Cost(const op::Control& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::Control& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const Bytes payload{2 * SizeOf(DType::I64)};
   cost.wires.push_back({op.axes, DType::I64, payload, AgreementTraffic(ExchangeOf(plan, op.axes), payload)});

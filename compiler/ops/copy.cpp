@@ -19,6 +19,4 @@ auto Verify(const op::Copy& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.y, TypeOf(plan, op.x), "y", "copy-c1"_rule);
 }
 
-auto Cost(const op::Copy& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

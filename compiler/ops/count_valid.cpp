@@ -15,6 +15,4 @@ auto Verify(const op::CountValid& op, const Plan& plan, OpCheck& check) -> void 
   ExpectSameBytes(check, plan, op.count, op.count_onto, "count_valid-c3"_rule);
 }
 
-auto Cost(const op::CountValid& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

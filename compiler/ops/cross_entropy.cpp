@@ -32,8 +32,6 @@ auto Verify(const op::CrossEntropy& op, const Plan& plan, OpCheck& check) -> voi
   ExpectSameBytes(check, plan, op.loss, op.loss_onto, "cross_entropy-c4"_rule);
 }
 
-auto Cost(const op::CrossEntropy& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 /// The gradient of a loss sum is 1 / count, kept as the count itself: the kernel divides.
 auto Vjp(const op::CrossEntropy& op, VjpContext& context) -> void {
   const ValueId count = context.GradientOf(op.loss);

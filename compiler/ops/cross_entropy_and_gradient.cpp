@@ -32,8 +32,6 @@ auto Verify(const op::CrossEntropyAndGradient& op, const Plan& plan, OpCheck& ch
   ExpectSameBytes(check, plan, op.loss, op.loss_onto, "cross_entropy_and_gradient-c4"_rule);
 }
 
-auto Cost(const op::CrossEntropyAndGradient& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 auto Parts(const op::CrossEntropyAndGradient& op, PartsContext& context) -> void {
   const ValueId lse = context.New(op.targets, {DType::F32, LeadingDims(context.plan(), op.logits)});
   context.Emit(op::CrossEntropy{.logits = op.logits,

@@ -28,6 +28,4 @@ auto Verify(const op::CrossEntropyBackward& op, const Plan& plan, OpCheck& check
   ExpectSameBytes(check, plan, op.dlogits, op.logits, "cross_entropy_backward-c3"_rule);
 }
 
-auto Cost(const op::CrossEntropyBackward& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

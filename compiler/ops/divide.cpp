@@ -16,6 +16,4 @@ auto Verify(const op::Divide& op, const Plan& plan, OpCheck& check) -> void {
   ExpectSameBytes(check, plan, op.y, op.y_onto, "divide-c2"_rule);
 }
 
-auto Cost(const op::Divide& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

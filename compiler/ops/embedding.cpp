@@ -29,7 +29,7 @@ auto Verify(const op::Embedding& op, const Plan& plan, OpCheck& check) -> void {
 }
 
 /// Only the rows that are picked move.
-auto Cost(const op::Embedding& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::Embedding& op, const Plan& plan) -> OpCost {
   const Bytes rows = BytesOf(plan, op.y);
   return {.matmul_flops = {}, .read = rows + BytesOf(plan, op.tokens), .written = rows, .wires = {}};
 }

@@ -35,7 +35,7 @@ auto Verify(const op::EmbeddingBackward& op, const Plan& plan, OpCheck& check) -
 }
 
 /// Without dweight_onto the whole matrix is cleared first; rows that are named are read and written.
-auto Cost(const op::EmbeddingBackward& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::EmbeddingBackward& op, const Plan& plan) -> OpCost {
   const Bytes rows = BytesOf(plan, op.dy);
   OpCost cost{.matmul_flops = {}, .read = rows * 2 + BytesOf(plan, op.tokens), .written = rows, .wires = {}};
   if (!op.dweight_onto.valid()) {

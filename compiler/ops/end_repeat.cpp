@@ -7,6 +7,4 @@ constinit const OpFacts op::EndRepeat::Facts{.sections = SectionSet::All()};
 
 auto Shape(const op::EndRepeat&, const Plan&) -> std::vector<ValueType> { return {}; }
 auto Verify(const op::EndRepeat&, const Plan&, OpCheck&) -> void {}
-auto Cost(const op::EndRepeat&, const Plan&) -> OpCost { return {}; }
-
 }  // namespace shardc

@@ -33,6 +33,4 @@ auto Verify(const op::Fill& op, const Plan& plan, OpCheck& check) -> void {
                "{} cannot hold {}", ToText(dtype), op.value);
 }
 
-auto Cost(const op::Fill& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -14,8 +14,6 @@ auto Verify(const op::Gelu& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.y, TypeOf(plan, op.x), "y", "gelu-c1"_rule);
 }
 
-auto Cost(const op::Gelu& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 auto Vjp(const op::Gelu& op, VjpContext& context) -> void {
   const ValueId dy = context.GradientOf(op.y);
   const ValueId dx = context.GradientOver(op.x, op.x);

@@ -17,6 +17,4 @@ auto Verify(const op::GeluBackward& op, const Plan& plan, OpCheck& check) -> voi
   ExpectSameBytes(check, plan, op.dx, op.x, "gelu_backward-c2"_rule);
 }
 
-auto Cost(const op::GeluBackward& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -27,8 +27,6 @@ auto Verify(const op::HeadNorm& op, const Plan& plan, OpCheck& check) -> void {
   ExpectNormResults(check, plan, op, "head_norm-c2"_rule, "head_norm-c3"_rule, "head_norm-c4"_rule);
 }
 
-auto Cost(const op::HeadNorm& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 auto Vjp(const op::HeadNorm& op, VjpContext& context) -> void { EmitNormBackward<op::HeadNormBackward>(op, context); }
 
 }  // namespace shardc

@@ -41,6 +41,4 @@ auto Verify(const op::HeadNormBackward& op, const Plan& plan, OpCheck& check) ->
   ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "head_norm_backward-c5"_rule);
 }
 
-auto Cost(const op::HeadNormBackward& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

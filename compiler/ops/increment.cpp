@@ -14,6 +14,4 @@ auto Verify(const op::Increment& op, const Plan& plan, OpCheck& check) -> void {
                "{} is a {} scalar, expected state or flag", scalar.name, ToText(scalar.kind));
 }
 
-auto Cost(const op::Increment&, const Plan&) -> OpCost { return {}; }
-
 }  // namespace shardc

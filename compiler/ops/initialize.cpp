@@ -25,7 +25,7 @@ auto Verify(const op::Initialize& op, const Plan& plan, OpCheck& check) -> void 
                "initialize-c2"_rule, "{} does not lie in v{}", plan.parameters[op.parameter].name, op.sub_vector.index);
 }
 
-auto Cost(const op::Initialize& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::Initialize& op, const Plan& plan) -> OpCost {
   OpCost cost;
   cost.written = Bytes{plan.parameters[op.parameter].num_elements() * SizeOf(plan.parameters[op.parameter].dtype)} /
                  plan.mesh.size(plan.sub_vectors[op.sub_vector].axes);

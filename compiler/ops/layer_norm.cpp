@@ -29,8 +29,6 @@ auto Verify(const op::LayerNorm& op, const Plan& plan, OpCheck& check) -> void {
   ExpectNormResults(check, plan, op, "layer_norm-c2"_rule, "layer_norm-c3"_rule, "layer_norm-c4"_rule);
 }
 
-auto Cost(const op::LayerNorm& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 auto Vjp(const op::LayerNorm& op, VjpContext& context) -> void {
   const ValueId dy = context.GradientOf(op.y);
   const auto dx = context.GradientTarget(op.x);

@@ -50,6 +50,4 @@ auto Verify(const op::LayerNormBackward& op, const Plan& plan, OpCheck& check) -
   ExpectSameBytes(check, plan, op.dbias, op.dbias_onto, "layer_norm_backward-c4"_rule);
 }
 
-auto Cost(const op::LayerNormBackward& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

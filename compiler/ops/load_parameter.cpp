@@ -33,7 +33,7 @@ auto Verify(const op::LoadParameter& op, const Plan& plan, OpCheck& check) -> vo
       tensor == nullptr ? "no such tensor" : fmt::format("{}{}", ToText(tensor->dtype), ToText(tensor->shape)));
 }
 
-auto Cost(const op::LoadParameter& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::LoadParameter& op, const Plan& plan) -> OpCost {
   OpCost cost;
   cost.written = Bytes{plan.parameters[op.parameter].num_elements() * SizeOf(plan.parameters[op.parameter].dtype)} /
                  plan.mesh.size(plan.sub_vectors[op.sub_vector].axes);

@@ -23,6 +23,4 @@ auto Verify(const op::LoadTargets& op, const Plan& plan, OpCheck& check) -> void
   check.Expect(op.head.valid(), "load_targets-c3"_rule, "no head is named");
 }
 
-auto Cost(const op::LoadTargets& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -27,6 +27,4 @@ auto Verify(const op::LoadTokens& op, const Plan& plan, OpCheck& check) -> void 
   }
 }
 
-auto Cost(const op::LoadTokens& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

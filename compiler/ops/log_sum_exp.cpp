@@ -19,6 +19,4 @@ auto Verify(const op::LogSumExp& op, const Plan& plan, OpCheck& check) -> void {
   }
 }
 
-auto Cost(const op::LogSumExp& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -86,7 +86,7 @@ auto Verify(const op::Matmul& op, const Plan& plan, OpCheck& check) -> void {
 }
 
 /// 2mnk: one multiplication and one addition per term.
-auto Cost(const op::Matmul& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::Matmul& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const GemmProblem sizes = GemmProblemOf(op, plan);
   cost.matmul_flops = Flops{2 * sizes.m * sizes.n * sizes.k};

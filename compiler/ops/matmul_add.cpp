@@ -36,7 +36,7 @@ auto Verify(const op::MatmulAdd& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.out, TypeOf(plan, op.x), "out", "matmul_add-c1"_rule);
 }
 
-auto Cost(const op::MatmulAdd& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::MatmulAdd& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   cost.matmul_flops = Cost(ProductOf(op), plan).matmul_flops;
   return cost;

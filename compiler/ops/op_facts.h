@@ -280,6 +280,7 @@ inline constexpr std::array<bool, NumOpKinds> HasAttribute{
 #define MAYBE(y)
 #define BUFFER(b)
 #define ATTR(Type, name) || std::is_same_v<Type, T>
+#define COST
 #define OP(Type, mnemonic, differentiable, fields, doc) false fields,
 #include "schemas/ops.def"
 };

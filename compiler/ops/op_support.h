@@ -32,10 +32,6 @@ inline auto LeadingDims(const Plan& plan, ValueId id) -> Dims {
   return dims;
 }
 
-/// Returns the cost of an op that reads and writes the whole of every operand, and multiplies no matrices. ACC onto a
-/// value reads it too.
-auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost;
-
 /// Checks that `value` has this type. The failure names both types. Returns true if it has.
 auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType& expected, std::string_view field,
                 PlanRule constraint) -> bool;

@@ -2,7 +2,7 @@
 //
 //   Shape(op, plan)         types of the values it writes, in row order of OUT, OVER, ACC fields
 //   Verify(op, plan, check) its numbered constraints C1, C2, ... on operand shapes, dtypes and placements
-//   Cost(op, plan)          FLOPs of products, bytes touched, bytes on the wire
+//   OwnCost(op, plan)       ops with a COST: FLOPs of products, bytes touched, bytes on the wire
 //   Vjp(op, context)        differentiable ops: emits the ops that compute the operands' gradients
 //   Parts(op, context)      fused ops: emits the ops that it is made of (parts.h)
 //   ScratchBytes(op, plan)  ops with a SCRATCH field: its bytes, by which the compiler makes the buffer and the kernel
@@ -104,10 +104,24 @@ class PartsContext;
 #define OP(Type, mnemonic, differentiable, fields, doc)                     \
   auto Shape(const op::Type& op, const Plan& plan)->std::vector<ValueType>; \
   auto Verify(const op::Type& op, const Plan& plan, OpCheck& check)->void;  \
-  auto Cost(const op::Type& op, const Plan& plan)->OpCost;                  \
+  auto OwnCost(const op::Type& op, const Plan& plan)->OpCost;               \
   auto ScratchBytes(const op::Type& op, const Plan& plan)->Bytes;           \
   differentiable(Type)
 #include "schemas/ops.def"
+
+/// Returns the cost of an op that reads and writes the whole of every operand, and multiplies no matrices. ACC onto a
+/// value reads it too.
+auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost;
+
+/// Returns what an op costs by the formula of its file, or by its traffic.
+template <class T>
+auto Cost(const T& op, const Plan& plan) -> OpCost {
+  if constexpr (requires { T::HasOwnCost; }) {
+    return OwnCost(op, plan);
+  } else {
+    return TrafficOf(op, plan);
+  }
+}
 
 template <class T>
 concept HasScratch = requires(const T& op) {

@@ -14,6 +14,4 @@ auto Verify(const op::ReadScalar& op, const Plan& plan, OpCheck& check) -> void 
                scalar.name, ToText(scalar.kind));
 }
 
-auto Cost(const op::ReadScalar& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -40,7 +40,7 @@ auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> vo
 }
 
 /// A ring sends every slice but one. Source: Thakur et al. 2005, sec. 4.2.
-auto Cost(const op::ReduceScatter& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::ReduceScatter& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const int64_t elements = ElementsOf(plan, op.full);
   const DType terms = plan.values[op.full].dtype;

@@ -13,6 +13,4 @@ auto Verify(const op::Release& op, const Plan& plan, OpCheck& check) -> void {
                buffer.name, ToText(buffer.arena));
 }
 
-auto Cost(const op::Release&, const Plan&) -> OpCost { return {}; }
-
 }  // namespace shardc

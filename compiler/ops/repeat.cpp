@@ -9,6 +9,4 @@ auto Shape(const op::Repeat&, const Plan&) -> std::vector<ValueType> { return {}
 
 auto Verify(const op::Repeat&, const Plan&, OpCheck&) -> void {}
 
-auto Cost(const op::Repeat&, const Plan&) -> OpCost { return {}; }
-
 }  // namespace shardc

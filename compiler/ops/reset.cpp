@@ -14,6 +14,4 @@ auto Verify(const op::Reset& op, const Plan& plan, OpCheck& check) -> void {
                ToText(scalar.kind));
 }
 
-auto Cost(const op::Reset&, const Plan&) -> OpCost { return {}; }
-
 }  // namespace shardc

@@ -21,8 +21,6 @@ auto Verify(const op::ResidualAdd& op, const Plan& plan, OpCheck& check) -> void
                "residual_add-c3"_rule, "x is {}, branch is {}", ToText(x.dtype), ToText(branch.dtype));
 }
 
-auto Cost(const op::ResidualAdd& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 /// x shares the sum's gradient; the branch gets it rounded to its type.
 auto Vjp(const op::ResidualAdd& op, VjpContext& context) -> void {
   const ValueId dy = context.GradientOf(op.y);

@@ -8,6 +8,4 @@ constinit const OpFacts op::RestoreScalars::Facts{.sections = {SectionKind::Rest
 
 auto Shape(const op::RestoreScalars&, const Plan&) -> std::vector<ValueType> { return {}; }
 auto Verify(const op::RestoreScalars&, const Plan&, OpCheck&) -> void {}
-auto Cost(const op::RestoreScalars&, const Plan&) -> OpCost { return {}; }
-
 }  // namespace shardc

@@ -15,6 +15,4 @@ auto Verify(const op::RestoreShard& op, const Plan& plan, OpCheck& check) -> voi
   ExpectType(check, plan, op.shard, Shape(op, plan)[0], "shard", "restore_shard-c1"_rule);
 }
 
-auto Cost(const op::RestoreShard& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -24,8 +24,6 @@ auto Verify(const op::RmsNorm& op, const Plan& plan, OpCheck& check) -> void {
   ExpectNormResults(check, plan, op, "rms_norm-c2"_rule, "rms_norm-c3"_rule, "rms_norm-c4"_rule);
 }
 
-auto Cost(const op::RmsNorm& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 auto Vjp(const op::RmsNorm& op, VjpContext& context) -> void { EmitNormBackward<op::RmsNormBackward>(op, context); }
 
 }  // namespace shardc

@@ -37,6 +37,4 @@ auto Verify(const op::RmsNormBackward& op, const Plan& plan, OpCheck& check) -> 
   ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "rms_norm_backward-c4"_rule);
 }
 
-auto Cost(const op::RmsNormBackward& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -33,8 +33,6 @@ auto Verify(const op::Rope& op, const Plan& plan, OpCheck& check) -> void {
   ExpectSameBytes(check, plan, op.y, op.x, "rope-c3"_rule);
 }
 
-auto Cost(const op::Rope& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 /// A rotation's transpose is its inverse.
 auto Vjp(const op::Rope& op, VjpContext& context) -> void {
   const ValueId dy = context.GradientOf(op.y);

@@ -41,8 +41,6 @@ auto Verify(const op::RopePair& op, const Plan& plan, OpCheck& check) -> void {
   ExpectSameBytes(check, plan, op.rotated_k, op.k, "rope_pair-c3"_rule);
 }
 
-auto Cost(const op::RopePair& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 auto Parts(const op::RopePair& op, PartsContext& context) -> void {
   op::Rope rope = RopeOfQ(op);
   context.Emit(rope);

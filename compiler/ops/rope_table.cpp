@@ -37,6 +37,4 @@ auto Verify(const op::RopeTable& op, const Plan& plan, OpCheck& check) -> void {
   }
 }
 
-auto Cost(const op::RopeTable& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -11,6 +11,4 @@ auto Verify(const op::SaveBegin& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.bad, {DType::I64, {1}}, "bad", "save_begin-c1"_rule);
 }
 
-auto Cost(const op::SaveBegin& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

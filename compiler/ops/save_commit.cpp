@@ -7,6 +7,4 @@ constinit const OpFacts op::SaveCommit::Facts{.sections = {SectionKind::Save}, .
 
 auto Shape(const op::SaveCommit&, const Plan&) -> std::vector<ValueType> { return {}; }
 auto Verify(const op::SaveCommit&, const Plan&, OpCheck&) -> void {}
-auto Cost(const op::SaveCommit&, const Plan&) -> OpCost { return {}; }
-
 }  // namespace shardc

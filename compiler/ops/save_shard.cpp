@@ -14,6 +14,4 @@ auto Verify(const op::SaveShard& op, const Plan& plan, OpCheck& check) -> void {
              "save_shard-c1"_rule);
 }
 
-auto Cost(const op::SaveShard& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

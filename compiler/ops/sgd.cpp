@@ -44,6 +44,4 @@ auto Verify(const op::Sgd& op, const Plan& plan, OpCheck& check) -> void {
                "momentum is {}, with {} momentum_buffer", op.momentum, op.momentum_buffer.valid() ? "a" : "no");
 }
 
-auto Cost(const op::Sgd& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

@@ -37,7 +37,7 @@ auto Verify(const op::ShardedCrossEntropy& op, const Plan& plan, OpCheck& check)
 }
 
 /// Of the logits, only those of the targets are read.
-auto Cost(const op::ShardedCrossEntropy& op, const Plan& plan) -> OpCost {
+auto OwnCost(const op::ShardedCrossEntropy& op, const Plan& plan) -> OpCost {
   const Bytes rows = BytesOf(plan, op.lse);
   return {.matmul_flops = {}, .read = BytesOf(plan, op.parts) + rows * 2, .written = rows, .wires = {}};
 }

@@ -25,6 +25,4 @@ auto Verify(const op::SumSquares& op, const Plan& plan, OpCheck& check) -> void 
   ExpectSameBytes(check, plan, op.bad, op.bad_onto, "sum_squares-c3"_rule);
 }
 
-auto Cost(const op::SumSquares& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

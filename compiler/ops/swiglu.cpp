@@ -16,8 +16,6 @@ auto Verify(const op::Swiglu& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.y, TypeOf(plan, op.gate), "y", "swiglu-c1"_rule);
 }
 
-auto Cost(const op::Swiglu& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 auto Vjp(const op::Swiglu& op, VjpContext& context) -> void {
   const ValueId dy = context.GradientOf(op.y);
   const ValueId dgate = context.GradientOver(op.gate, op.gate);

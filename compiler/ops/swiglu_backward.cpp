@@ -24,6 +24,4 @@ auto Verify(const op::SwigluBackward& op, const Plan& plan, OpCheck& check) -> v
   ExpectSameBytes(check, plan, op.dup, op.up, "swiglu_backward-c2"_rule);
 }
 
-auto Cost(const op::SwigluBackward& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 }  // namespace shardc

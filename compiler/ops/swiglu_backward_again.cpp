@@ -24,8 +24,6 @@ auto Verify(const op::SwigluBackwardAgain& op, const Plan& plan, OpCheck& check)
   ExpectSameBytes(check, plan, op.y, op.dy, "swiglu_backward_again-c2"_rule);
 }
 
-auto Cost(const op::SwigluBackwardAgain& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
-
 /// Emits y before the gradients lie over what it is computed from, and puts it over dy after they have read dy.
 auto Parts(const op::SwigluBackwardAgain& op, PartsContext& context) -> void {
   const ValueId y = context.New(op.y, TypeOf(context.plan(), op.y));

@@ -33,6 +33,7 @@ namespace op {
 #define MAYBE(y) ValueId y;
 #define BUFFER(b) BufferId b;
 #define ATTR(Type, name) Type name{};
+#define COST static constexpr bool HasOwnCost = true;
 #define OP(Type, mnemonic, differentiable, fields, doc)                        \
   struct Type {                                                                \
     static constexpr std::string_view Mnemonic = #mnemonic;                    \
@@ -101,6 +102,7 @@ struct FieldsOf;
 #define MAYBE(y) VisitMaybe(visitor, #y, body.y);
 #define BUFFER(b) visitor.Whole(#b, body.b);
 #define ATTR(Type, name) visitor.Attr(#name, body.name);
+#define COST
 #define OP(Type, mnemonic, differentiable, fields, doc)                                         \
   template <>                                                                                   \
   struct FieldsOf<op::Type> {                                                                   \
