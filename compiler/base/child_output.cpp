@@ -12,9 +12,7 @@ namespace shardc {
 
 auto ReadChild(const std::function<int(int pipe)>& body) -> ErrorOr<ChildOutput> {
   std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) {
-    return Fail(ExitCode::Environment, "cannot make a pipe: {}", std::strerror(errno));
-  }
+  FAIL_IF(pipe(ends.data()) != 0, ExitCode::Environment, "cannot make a pipe: {}", std::strerror(errno));
   const pid_t child = fork();
   if (child == 0) {
     _exit(body(ends[1]));
@@ -28,9 +26,7 @@ auto ReadChild(const std::function<int(int pipe)>& body) -> ErrorOr<ChildOutput>
     output.text.append(part.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
   }
   close(ends[0]);
-  if (child < 0) {
-    return Fail(ExitCode::Environment, "cannot start a process: {}", std::strerror(why));
-  }
+  FAIL_IF(child < 0, ExitCode::Environment, "cannot start a process: {}", std::strerror(why));
   int status = 0;
   output.ended_well = waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   return output;

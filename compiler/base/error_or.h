@@ -100,6 +100,15 @@ auto Fail(ExitCode code, ErrorKind kind, fmt::format_string<Args...> format, Arg
     }                                                   \
   } while (false)
 
+/// Returns Fail(...) from the current function if the condition holds:
+/// `FAIL_IF(bytes > limit, ExitCode::Environment, "{} has {} bytes", path, bytes);`.
+#define FAIL_IF(condition, ...)           \
+  do {                                    \
+    if (condition) {                      \
+      return ::shardc::Fail(__VA_ARGS__); \
+    }                                     \
+  } while (false)
+
 #define SHARDC_JOINED(a, b) a##b
 #define SHARDC_NAME_AT(prefix, line) SHARDC_JOINED(prefix, line)
 

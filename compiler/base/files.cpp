@@ -57,9 +57,7 @@ auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string> {
 auto ReadFileAt(const Descriptor& directory, const std::string& name, int64_t limit) -> ErrorOr<std::string> {
   const auto file = OpenFileAt(directory, name);
   ASSIGN_OR_RETURN(const auto bytes, file ? FileBytes(*file) : file.error());
-  if (bytes > limit) {
-    return Fail(ExitCode::Environment, "{} has {} bytes; at most {} are read", file->path(), bytes, limit);
-  }
+  FAIL_IF(bytes > limit, ExitCode::Environment, "{} has {} bytes; at most {} are read", file->path(), bytes, limit);
   std::string text(static_cast<size_t>(bytes), '\0');
   RETURN_IF_ERROR(ReadAll(*file, text.data(), bytes, 0));
   return text;
@@ -88,9 +86,7 @@ auto AtomicFile::Create(const std::string& path) -> ErrorOr<AtomicFile> {
   }
   const std::filesystem::path folder = target.parent_path();
   auto directory = OpenDirectory(PosixFs(), folder.empty() ? "." : folder.string());
-  if (!directory) {
-    return Fail(directory.error().code, "cannot create {}: {}", target.string(), directory.error().message);
-  }
+  FAIL_IF(!directory, directory.error().code, "cannot create {}: {}", target.string(), directory.error().message);
   // Others may write to the same folder.
   const std::string name = target.filename();
   const std::string temporary = fmt::format("{}.{}.tmp", name, getpid());
@@ -104,9 +100,8 @@ auto AtomicFile::Create(const std::string& path) -> ErrorOr<AtomicFile> {
 
 auto AtomicFile::CreateAt(const Descriptor& directory, const std::string& name) -> ErrorOr<AtomicFile> {
   ASSIGN_OR_RETURN(const auto there, StatusAt(directory, name));
-  if (there.kind != EntryKind::Missing && there.kind != EntryKind::File) {
-    return Fail(ExitCode::Environment, "cannot replace {}/{}: it is not a regular file", directory.path(), name);
-  }
+  FAIL_IF(there.kind != EntryKind::Missing && there.kind != EntryKind::File, ExitCode::Environment,
+          "cannot replace {}/{}: it is not a regular file", directory.path(), name);
   const int own = directory.fs().Open(directory.get(), ".", O_RDONLY | O_DIRECTORY, 0);
   if (own < 0) {
     return SystemError("open directory", directory.path());

@@ -165,10 +165,8 @@ auto MakeDirectories(Fs& fs, const std::string& path) -> Status {
 static auto OpenAt(Fs& fs, int directory, const std::string& name, int flags, const char* what, std::string path)
     -> ErrorOr<Descriptor> {
   const int descriptor = fs.Open(directory, name.c_str(), flags, 0666);
-  if (descriptor < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0) {
-    return Fail(ExitCode::Environment, "cannot {} {}: it is a symbolic link, and nothing is opened through one here",
-                what, path);
-  }
+  FAIL_IF(descriptor < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0, ExitCode::Environment,
+          "cannot {} {}: it is a symbolic link, and nothing is opened through one here", what, path);
   if (descriptor < 0) {
     return SystemError(what, path);
   }
@@ -283,10 +281,8 @@ auto ReadUpTo(const Descriptor& file, void* data, int64_t bytes, int64_t offset)
     if (n < 0 && errno == EINTR) {
       continue;
     }
-    if (n < 0) {
-      return Fail(ExitCode::Environment, "cannot read {} at byte {}: {}", file.path(), offset + done,
-                  std::strerror(errno));
-    }
+    FAIL_IF(n < 0, ExitCode::Environment, "cannot read {} at byte {}: {}", file.path(), offset + done,
+            std::strerror(errno));
     if (n == 0) {
       break;
     }
@@ -297,10 +293,8 @@ auto ReadUpTo(const Descriptor& file, void* data, int64_t bytes, int64_t offset)
 
 auto ReadAll(const Descriptor& file, void* data, int64_t bytes, int64_t offset) -> Status {
   ASSIGN_OR_RETURN(const auto done, ReadUpTo(file, data, bytes, offset));
-  if (done < bytes) {
-    return Fail(ExitCode::Checkpoint, "{} ends at byte {}; {} were expected", file.path(), offset + done,
-                offset + bytes);
-  }
+  FAIL_IF(done < bytes, ExitCode::Checkpoint, "{} ends at byte {}; {} were expected", file.path(), offset + done,
+          offset + bytes);
   return Success{};
 }
 
@@ -338,10 +332,8 @@ auto ListDirectory(const Descriptor& directory) -> ErrorOr<std::vector<std::stri
 }
 
 auto RenameAt(const Descriptor& directory, const std::string& from, const std::string& to) -> Status {
-  if (directory.fs().Rename(directory.get(), from.c_str(), to.c_str()) != 0) {
-    return Fail(ExitCode::Environment, "cannot rename {}/{} to {}: {}", directory.path(), from, to,
-                std::strerror(errno));
-  }
+  FAIL_IF(directory.fs().Rename(directory.get(), from.c_str(), to.c_str()) != 0, ExitCode::Environment,
+          "cannot rename {}/{} to {}: {}", directory.path(), from, to, std::strerror(errno));
   return Success{};
 }
 

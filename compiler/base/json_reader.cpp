@@ -86,76 +86,57 @@ class Builder final : public nlohmann::json_sax<json> {
 
 auto ParseJson(std::string_view text, ExitCode code) -> ErrorOr<json> {
   // The parser would skip a mark, and would take a zero for the end of the text.
-  if (text.starts_with("\xef\xbb\xbf")) {
-    return Fail(code, "the text begins with a byte order mark");
-  }
+  FAIL_IF(text.starts_with("\xef\xbb\xbf"), code, "the text begins with a byte order mark");
   if (const size_t at = text.find('\0'); at != std::string_view::npos) {
     return Fail(code, "byte {} of the text is zero", at);
   }
   json root;
   Builder builder(root);
-  if (!json::sax_parse(text.begin(), text.end(), &builder)) {
-    return Fail(code, "{}", builder.why());
-  }
+  FAIL_IF(!json::sax_parse(text.begin(), text.end(), &builder), code, "{}", builder.why());
   return root;
 }
 
 auto JsonCount(const json& value, ExitCode code) -> ErrorOr<int64_t> {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
-    return Fail(code, "a whole number from 0 to 2^63 - 1 was expected");
-  }
+  FAIL_IF(!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX), code,
+          "a whole number from 0 to 2^63 - 1 was expected");
   return static_cast<int64_t>(value.get<uint64_t>());
 }
 
 auto JsonReader::Member(const char* name) const -> ErrorOr<const json*> {
-  if (!object_->is_object()) {
-    return Fail(code_, "an object with \"{}\" was expected", name);
-  }
+  FAIL_IF(!object_->is_object(), code_, "an object with \"{}\" was expected", name);
   const auto found = object_->find(name);
-  if (found == object_->end()) {
-    return Fail(code_, "\"{}\" is missing", name);
-  }
+  FAIL_IF(found == object_->end(), code_, "\"{}\" is missing", name);
   return &*found;
 }
 
 auto JsonReader::String(const char* name) const -> ErrorOr<std::string> {
   ASSIGN_OR_RETURN(const auto member, Member(name));
-  if (!member->is_string()) {
-    return Fail(code_, "\"{}\" is no string", name);
-  }
+  FAIL_IF(!member->is_string(), code_, "\"{}\" is no string", name);
   return member->get<std::string>();
 }
 
 auto JsonReader::Count(const char* name) const -> ErrorOr<int64_t> {
   ASSIGN_OR_RETURN(const auto member, Member(name));
   const auto count = JsonCount(*member, code_);
-  if (!count) {
-    return Fail(code_, "\"{}\": {}", name, count.error().message);
-  }
+  FAIL_IF(!count, code_, "\"{}\": {}", name, count.error().message);
   return count;
 }
 
 auto JsonReader::Unsigned(const char* name) const -> ErrorOr<uint64_t> {
   ASSIGN_OR_RETURN(const auto member, Member(name));
-  if (!member->is_number_unsigned()) {
-    return Fail(code_, "\"{}\": a whole number from 0 to 2^64 - 1 was expected", name);
-  }
+  FAIL_IF(!member->is_number_unsigned(), code_, "\"{}\": a whole number from 0 to 2^64 - 1 was expected", name);
   return member->get<uint64_t>();
 }
 
 auto JsonReader::Number(const char* name) const -> ErrorOr<double> {
   ASSIGN_OR_RETURN(const auto member, Member(name));
-  if (!member->is_number()) {
-    return Fail(code_, "\"{}\" is no number", name);
-  }
+  FAIL_IF(!member->is_number(), code_, "\"{}\" is no number", name);
   return member->get<double>();
 }
 
 auto JsonReader::Object(const char* name) const -> ErrorOr<JsonReader> {
   ASSIGN_OR_RETURN(const auto member, Member(name));
-  if (!member->is_object()) {
-    return Fail(code_, "\"{}\" is no object", name);
-  }
+  FAIL_IF(!member->is_object(), code_, "\"{}\" is no object", name);
   return JsonReader(*member, code_);
 }
 
@@ -164,9 +145,7 @@ auto JsonReader::List(const char* name) const -> ErrorOr<const json*> {
   if (!member) {
     return member.error();
   }
-  if (!(*member)->is_array()) {
-    return Fail(code_, "\"{}\" is no list", name);
-  }
+  FAIL_IF(!(*member)->is_array(), code_, "\"{}\" is no list", name);
   return member;
 }
 

@@ -44,9 +44,7 @@ class JsonReader {
   auto Enum(const char* name) const -> ErrorOr<E> {
     ASSIGN_OR_RETURN(const auto text, String(name));
     const auto value = FromText<E>(text);
-    if (!value) {
-      return Fail(code_, "\"{}\" is \"{}\", which is not known", name, text);
-    }
+    FAIL_IF(!value, code_, "\"{}\" is \"{}\", which is not known", name, text);
     return *value;
   }
 

@@ -17,17 +17,13 @@ static auto CheckBox(const std::string& name, const std::vector<const Piece*>& p
           : fmt::format(" of columns [{}, {})", pieces.front()->columns.begin, pieces.front()->columns.end);
   int64_t covered = 0;
   for (const Piece* piece : pieces) {
-    if (piece->elements.begin != covered) {
-      return Fail(ExitCode::Checkpoint, "{}: elements [{}, {}){} are {}", name,
-                  std::min(covered, piece->elements.begin), std::max(covered, piece->elements.begin), of_columns,
-                  covered < piece->elements.begin ? "in no file" : "there twice");
-    }
+    FAIL_IF(piece->elements.begin != covered, ExitCode::Checkpoint, "{}: elements [{}, {}){} are {}", name,
+            std::min(covered, piece->elements.begin), std::max(covered, piece->elements.begin), of_columns,
+            covered < piece->elements.begin ? "in no file" : "there twice");
     covered = piece->elements.end;
   }
-  if (covered != size) {
-    return Fail(ExitCode::Checkpoint, "{}: elements [{}, {}){} are {}", name, std::min(covered, size),
-                std::max(covered, size), of_columns, covered < size ? "in no file" : "outside of it");
-  }
+  FAIL_IF(covered != size, ExitCode::Checkpoint, "{}: elements [{}, {}){} are {}", name, std::min(covered, size),
+          std::max(covered, size), of_columns, covered < size ? "in no file" : "outside of it");
   return Success{};
 }
 
@@ -44,18 +40,14 @@ static auto CheckRole(const std::string& name, const ManifestTensor& tensor, con
   int64_t covered = 0;
   for (const auto& [columns, of_box] : boxes) {
     const auto& [begin, end] = columns;
-    if (!whole_rows && begin != covered) {
-      return Fail(ExitCode::Checkpoint, "{}: columns [{}, {}) are {}", name, std::min(covered, begin),
-                  std::max(covered, begin), covered < begin ? "in no file" : "there twice");
-    }
-    if (whole_rows && boxes.size() > 1) {
-      return Fail(ExitCode::Checkpoint, "{}: some pieces are of whole rows, and some of columns", name);
-    }
+    FAIL_IF(!whole_rows && begin != covered, ExitCode::Checkpoint, "{}: columns [{}, {}) are {}", name,
+            std::min(covered, begin), std::max(covered, begin), covered < begin ? "in no file" : "there twice");
+    FAIL_IF(whole_rows && boxes.size() > 1, ExitCode::Checkpoint,
+            "{}: some pieces are of whole rows, and some of columns", name);
     covered = end;
   }
-  if (!whole_rows && covered != row) {
-    return Fail(ExitCode::Checkpoint, "{}: columns [{}, {}) are in no file", name, covered, row);
-  }
+  FAIL_IF(!whole_rows && covered != row, ExitCode::Checkpoint, "{}: columns [{}, {}) are in no file", name, covered,
+          row);
   std::set<std::string_view> files;
   for (auto& [columns, of_box] : boxes) {
     std::sort(of_box.begin(), of_box.end(), [](const Piece* a, const Piece* b) {
@@ -63,9 +55,7 @@ static auto CheckRole(const std::string& name, const ManifestTensor& tensor, con
     });
     RETURN_IF_ERROR(CheckBox(name, of_box, whole_rows ? size : size / row * (columns.second - columns.first)));
     for (const Piece* piece : of_box) {
-      if (!files.insert(piece->file).second) {
-        return Fail(ExitCode::Checkpoint, "{}: two pieces in {}", name, piece->file);
-      }
+      FAIL_IF(!files.insert(piece->file).second, ExitCode::Checkpoint, "{}: two pieces in {}", name, piece->file);
     }
   }
   return Success{};
@@ -75,9 +65,8 @@ static auto CheckRole(const std::string& name, const ManifestTensor& tensor, con
 static auto CheckLayoutsCover(const Manifest& manifest) -> Status {
   RETURN_IF_ERROR(CheckLayouts(manifest));
   for (const auto& [name, tensor] : manifest.tensors) {
-    if (!RolesOf(manifest, tensor).contains(StateRole::Parameter)) {
-      return Fail(ExitCode::Checkpoint, "{}: elements [0, {}) are in no file", name, NumElements(tensor.shape));
-    }
+    FAIL_IF(!RolesOf(manifest, tensor).contains(StateRole::Parameter), ExitCode::Checkpoint,
+            "{}: elements [0, {}) are in no file", name, NumElements(tensor.shape));
   }
   return Success{};
 }

@@ -141,11 +141,9 @@ class Exporter {
   auto Run() -> ErrorOr<ExportResult> {
     type_ = request_.type.value_or(manifest_.tensors.begin()->second.dtype);
     for (const auto& [name, tensor] : manifest_.tensors) {
-      if (!request_.type && tensor.dtype != type_) {
-        return Fail(ExitCode::Usage,
-                    "weights are kept in {} and in {}, and a model has one type; choose one by --dtype", ToText(type_),
-                    ToText(tensor.dtype));
-      }
+      FAIL_IF(!request_.type && tensor.dtype != type_, ExitCode::Usage,
+              "weights are kept in {} and in {}, and a model has one type; choose one by --dtype", ToText(type_),
+              ToText(tensor.dtype));
     }
     const std::vector<FilePlan> plans = PlanFiles();
     auto model = manifest_.model;
@@ -232,11 +230,9 @@ class Exporter {
         continue;
       }
       const int64_t bad = ConvertBlock(tensor.dtype(), count);
-      if (bad >= 0) {
-        return Fail(ExitCode::Usage,
-                    "element {} of {} is {:g}, which float16 does not hold; use --dtype bf16 or --dtype f32",
-                    begin + bad, name, widened_[static_cast<size_t>(bad)]);
-      }
+      FAIL_IF(bad >= 0, ExitCode::Usage,
+              "element {} of {} is {:g}, which float16 does not hold; use --dtype bf16 or --dtype f32", begin + bad,
+              name, widened_[static_cast<size_t>(bad)]);
       RETURN_IF_ERROR(file.Append({reinterpret_cast<const char*>(written_.data()), written_.size()}));
     }
     return Success{};
@@ -276,14 +272,12 @@ class Exporter {
   /// Reads what was written as a seed would be read, and compares it with what was to be written.
   auto ReadAgain() -> Status {
     const auto written = ReadPublishedModel(directory_);
-    if (!written) {
-      return Fail(ExitCode::InternalFault, "the model that was written cannot be read: {}", written.error().message);
-    }
+    FAIL_IF(!written, ExitCode::InternalFault, "the model that was written cannot be read: {}",
+            written.error().message);
     for (const auto& [name, tensor] : manifest_.tensors) {
       const auto found = written->tensors.find(name);
-      if (found == written->tensors.end() || found->second.shape != tensor.shape) {
-        return Fail(ExitCode::InternalFault, "{} was written in another shape, or not at all", name);
-      }
+      FAIL_IF(found == written->tensors.end() || found->second.shape != tensor.shape, ExitCode::InternalFault,
+              "{} was written in another shape, or not at all", name);
     }
     return written->tensors.size() == manifest_.tensors.size()
                ? Status(Success{})
@@ -311,9 +305,8 @@ auto CheckDigests(const Descriptor& directory, const Manifest& manifest) -> Stat
       return Error{ExitCode::Checkpoint, file.error().message};
     }
     const auto digest = DigestOf(*file, expected.bytes);
-    if (!digest || *digest != expected.digest) {
-      return Fail(ExitCode::Checkpoint, "{} is damaged: its digest is not that of the manifest", file->path());
-    }
+    FAIL_IF(!digest || *digest != expected.digest, ExitCode::Checkpoint,
+            "{} is damaged: its digest is not that of the manifest", file->path());
   }
   return Success{};
 }
@@ -327,9 +320,7 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
   }
   const Manifest& manifest = *request.manifest;
   RETURN_IF_ERROR(CheckCover(manifest));
-  if (manifest.tensors.empty()) {
-    return Fail(ExitCode::Checkpoint, "{} holds no tensor", request.checkpoint);
-  }
+  FAIL_IF(manifest.tensors.empty(), ExitCode::Checkpoint, "{} holds no tensor", request.checkpoint);
   ASSIGN_OR_RETURN(auto output, NewDirectory::Make(request.output));
   // A damaged file is told before what its damage led to.
   auto digests = std::async(std::launch::async, [&] { return CheckDigests(*checkpoint, manifest); });

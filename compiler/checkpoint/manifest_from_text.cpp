@@ -28,23 +28,21 @@ namespace {
 /// What no run can have left. What a plan needs of the state is asked where it is read.
 auto CheckState(const Manifest& manifest) -> Status {
   for (const auto& [name, value] : manifest.state) {
-    if (!std::isfinite(value)) {
-      return Fail(ExitCode::Checkpoint, "\"state\": {} is {}", name, value);
-    }
+    FAIL_IF(!std::isfinite(value), ExitCode::Checkpoint, "\"state\": {} is {}", name, value);
   }
   // Counts are kept as doubles, which hold each whole number up to here.
   constexpr int64_t MaxCount = int64_t{1} << 53;
   const auto step = manifest.state.find("step");
-  if (manifest.step > MaxCount || step == manifest.state.end() || step->second != static_cast<double>(manifest.step)) {
-    return Fail(ExitCode::Checkpoint, "\"step\" is {}, and in \"state\" it is {}", manifest.step,
-                step == manifest.state.end() ? "missing" : fmt::format("{}", step->second));
-  }
+  FAIL_IF(
+      manifest.step > MaxCount || step == manifest.state.end() || step->second != static_cast<double>(manifest.step),
+      ExitCode::Checkpoint, "\"step\" is {}, and in \"state\" it is {}", manifest.step,
+      step == manifest.state.end() ? "missing" : fmt::format("{}", step->second));
   const auto updates = manifest.state.find("updates");
-  if (updates != manifest.state.end() && (updates->second < 0 || updates->second > static_cast<double>(manifest.step) ||
-                                          updates->second != std::floor(updates->second))) {
-    return Fail(ExitCode::Checkpoint, "\"state\": updates is {}, which is no number of updates in {} steps",
-                updates->second, manifest.step);
-  }
+  FAIL_IF(
+      updates != manifest.state.end() && (updates->second < 0 || updates->second > static_cast<double>(manifest.step) ||
+                                          updates->second != std::floor(updates->second)),
+      ExitCode::Checkpoint, "\"state\": updates is {}, which is no number of updates in {} steps", updates->second,
+      manifest.step);
   return Success{};
 }
 
@@ -62,23 +60,17 @@ auto ReadPieces(const JsonReader& entry, const Manifest& manifest, int64_t size,
     if (item.Has("columns")) {
       const json* columns = nullptr;
       READ(columns, item.List("columns"));
-      if (columns->size() != 2 || tensor.shape.size() != 2) {
-        return Fail(ExitCode::Checkpoint, "\"columns\" is no pair of numbers, or the tensor no matrix");
-      }
+      FAIL_IF(columns->size() != 2 || tensor.shape.size() != 2, ExitCode::Checkpoint,
+              "\"columns\" is no pair of numbers, or the tensor no matrix");
       READ(piece.columns.begin, JsonCount((*columns)[0], ExitCode::Checkpoint));
       READ(piece.columns.end, JsonCount((*columns)[1], ExitCode::Checkpoint));
-      if (piece.columns.empty() || piece.columns.end > tensor.shape[1]) {
-        return Fail(ExitCode::Checkpoint, "a piece of columns [{}, {}) of {}", piece.columns.begin, piece.columns.end,
-                    tensor.shape[1]);
-      }
+      FAIL_IF(piece.columns.empty() || piece.columns.end > tensor.shape[1], ExitCode::Checkpoint,
+              "a piece of columns [{}, {}) of {}", piece.columns.begin, piece.columns.end, tensor.shape[1]);
     }
-    if (piece.elements.begin >= piece.elements.end || piece.elements.end > size) {
-      return Fail(ExitCode::Checkpoint, "a piece [{}, {}) of {} elements", piece.elements.begin, piece.elements.end,
-                  size);
-    }
-    if (!manifest.files.contains(piece.file)) {
-      return Fail(ExitCode::Checkpoint, "a piece in \"{}\", which \"files\" does not list", piece.file);
-    }
+    FAIL_IF(piece.elements.begin >= piece.elements.end || piece.elements.end > size, ExitCode::Checkpoint,
+            "a piece [{}, {}) of {} elements", piece.elements.begin, piece.elements.end, size);
+    FAIL_IF(!manifest.files.contains(piece.file), ExitCode::Checkpoint,
+            "a piece in \"{}\", which \"files\" does not list", piece.file);
     tensor.pieces.push_back(std::move(piece));
   }
   return Success{};
@@ -89,9 +81,8 @@ auto ReadTensor(const JsonReader& entry, const Manifest& manifest) -> ErrorOr<Ma
   READ(tensor.dtype, entry.Enum<DType>("dtype"));
   const json* shape = nullptr;
   READ(shape, entry.List("shape"));
-  if (shape->size() > Dims::max_size()) {
-    return Fail(ExitCode::Checkpoint, "\"shape\" has more than {} numbers", Dims::max_size());
-  }
+  FAIL_IF(shape->size() > Dims::max_size(), ExitCode::Checkpoint, "\"shape\" has more than {} numbers",
+          Dims::max_size());
   int64_t size = 1;
   for (const json& item : *shape) {
     int64_t dim = 0;
@@ -129,9 +120,7 @@ auto ReadLayout(const JsonReader& entry) -> ErrorOr<Layout> {
   READ(roles, entry.List("roles"));
   for (const json& item : *roles) {
     const auto role = item.is_string() ? FromText<StateRole>(item.get_ref<const std::string&>()) : std::nullopt;
-    if (!role) {
-      return Fail(ExitCode::Checkpoint, "\"roles\" has {:.40}, which is no role", item.dump());
-    }
+    FAIL_IF(!role, ExitCode::Checkpoint, "\"roles\" has {:.40}, which is no role", item.dump());
     layout.roles.insert(*role);
   }
   return layout;
@@ -165,9 +154,7 @@ auto ReadMesh(const JsonReader& object, Mesh& mesh) -> Status {
   for (int i = 0; i < NumMeshAxes; ++i) {
     int64_t& size = mesh.sizes[static_cast<size_t>(i)];
     READ(size, object.Count(std::string(ToText(static_cast<Axis>(i))).c_str()));
-    if (size < 1) {
-      return Fail(ExitCode::Checkpoint, "\"mesh\": {} is {}", ToText(static_cast<Axis>(i)), size);
-    }
+    FAIL_IF(size < 1, ExitCode::Checkpoint, "\"mesh\": {} is {}", ToText(static_cast<Axis>(i)), size);
   }
   return Success{};
 }
@@ -177,9 +164,8 @@ auto ReadSeed(const JsonReader& object) -> ErrorOr<ManifestSeed> {
   READ(seed.run_id, object.String("run_id"));
   READ(seed.step, object.Count("step"));
   READ(seed.digest, object.String("digest"));
-  if (!IsDigest(seed.digest) || !IsPlainName(seed.run_id)) {
-    return Fail(ExitCode::Checkpoint, "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
-  }
+  FAIL_IF(!IsDigest(seed.digest) || !IsPlainName(seed.run_id), ExitCode::Checkpoint,
+          "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
   return seed;
 }
 
@@ -188,9 +174,7 @@ auto ReadState(const JsonReader& body, Manifest& manifest) -> Status {
   JsonReader object = body;
   READ(object, body.Object("state"));
   for (const auto& [name, value] : object.object().items()) {
-    if (!value.is_number()) {
-      return Fail(ExitCode::Checkpoint, "\"state\": {} is no number", name);
-    }
+    FAIL_IF(!value.is_number(), ExitCode::Checkpoint, "\"state\": {} is no number", name);
     manifest.state[name] = value.get<double>();
   }
   RETURN_IF_ERROR(CheckState(manifest));
@@ -198,10 +182,8 @@ auto ReadState(const JsonReader& body, Manifest& manifest) -> Status {
     const json* losses = nullptr;
     READ(losses, body.List("recent_losses"));
     for (const json& loss : *losses) {
-      if (!loss.is_number() || !std::isfinite(loss.get<double>())) {
-        return Fail(ExitCode::Checkpoint, "\"recent_losses\": item {} is no finite number",
-                    manifest.recent_losses.size());
-      }
+      FAIL_IF(!loss.is_number() || !std::isfinite(loss.get<double>()), ExitCode::Checkpoint,
+              "\"recent_losses\": item {} is no finite number", manifest.recent_losses.size());
       manifest.recent_losses.push_back(loss.get<double>());
     }
   }
@@ -216,18 +198,14 @@ auto ReadData(const JsonReader& object, Manifest& manifest) -> Status {
   READ(manifest.data.tokens_per_step, object.Count("tokens_per_step"));
   const json* seed = nullptr;
   READ(seed, object.Member("seed"));
-  if (!seed->is_number_unsigned()) {
-    return Fail(ExitCode::Checkpoint, "\"data\": seed is no whole number");
-  }
+  FAIL_IF(!seed->is_number_unsigned(), ExitCode::Checkpoint, "\"data\": seed is no whole number");
   manifest.data.seed = seed->get<uint64_t>();
   if (object.Has("digests")) {
     const json* digests = nullptr;
     READ(digests, object.List("digests"));
     for (const json& digest : *digests) {
-      if (!digest.is_string() || !IsDigest(digest.get_ref<const std::string&>())) {
-        return Fail(ExitCode::Checkpoint, "\"data\": item {} of \"digests\" is not {} hex digits",
-                    manifest.data.digests.size(), DigestDigits);
-      }
+      FAIL_IF(!digest.is_string() || !IsDigest(digest.get_ref<const std::string&>()), ExitCode::Checkpoint,
+              "\"data\": item {} of \"digests\" is not {} hex digits", manifest.data.digests.size(), DigestDigits);
       manifest.data.digests.push_back(digest.get<std::string>());
     }
   }
@@ -243,10 +221,8 @@ auto ReadData(const JsonReader& object, Manifest& manifest) -> Status {
       READ(source.fingerprint, item.String("fingerprint"));
     }
     READ(manifest.data.steps, object.Count("steps"));
-    if (manifest.step > manifest.data.steps) {
-      return Fail(ExitCode::Checkpoint, "\"step\" is {}, of a run over a mixture that was to have {}", manifest.step,
-                  manifest.data.steps);
-    }
+    FAIL_IF(manifest.step > manifest.data.steps, ExitCode::Checkpoint,
+            "\"step\" is {}, of a run over a mixture that was to have {}", manifest.step, manifest.data.steps);
   }
   return Success{};
 }
@@ -257,10 +233,8 @@ auto ReadFiles(const JsonReader& object, Manifest& manifest) -> Status {
     ManifestFile file;
     READ(file.bytes, members.Count("bytes"));
     READ(file.digest, members.String("xxh3_128"));
-    if (!IsPlainName(name) || !IsDigest(file.digest)) {
-      return Fail(ExitCode::Checkpoint, "\"files\": \"{}\" with digest \"{}\" is no plain name with 32 hex digits",
-                  name, file.digest);
-    }
+    FAIL_IF(!IsPlainName(name) || !IsDigest(file.digest), ExitCode::Checkpoint,
+            "\"files\": \"{}\" with digest \"{}\" is no plain name with 32 hex digits", name, file.digest);
     manifest.files[name] = std::move(file);
   }
   return Success{};
@@ -272,22 +246,17 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
   int64_t version = 0;
   READ(format, body.String("format"));
   READ(version, body.Count("version"));
-  if (format != ManifestFormat || (version != Manifest::ListsPieces && version != Manifest::StatesLayouts)) {
-    return Fail(ExitCode::Checkpoint, "it is \"{}\" version {}; this program reads \"{}\" versions {} and {}", format,
-                version, ManifestFormat, Manifest::ListsPieces, Manifest::StatesLayouts);
-  }
+  FAIL_IF(format != ManifestFormat || (version != Manifest::ListsPieces && version != Manifest::StatesLayouts),
+          ExitCode::Checkpoint, "it is \"{}\" version {}; this program reads \"{}\" versions {} and {}", format,
+          version, ManifestFormat, Manifest::ListsPieces, Manifest::StatesLayouts);
 
   Manifest manifest;
   manifest.version = version;
   READ(manifest.run_id, body.String("run_id"));
   READ(manifest.step, body.Count("step"));
   READ(manifest.plan_hash, body.String("plan_hash"));
-  if (!IsPlainName(manifest.run_id)) {
-    return Fail(ExitCode::Checkpoint, "\"run_id\" is no plain name");
-  }
-  if (!IsDigest(manifest.plan_hash)) {
-    return Fail(ExitCode::Checkpoint, "\"plan_hash\" is not {} hex digits", DigestDigits);
-  }
+  FAIL_IF(!IsPlainName(manifest.run_id), ExitCode::Checkpoint, "\"run_id\" is no plain name");
+  FAIL_IF(!IsDigest(manifest.plan_hash), ExitCode::Checkpoint, "\"plan_hash\" is not {} hex digits", DigestDigits);
   JsonReader object = body;
   READ(object, body.Object("model"));
   RETURN_IF_ERROR(ReadTexts(object, manifest.model));
@@ -314,19 +283,15 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
     READ(layouts, body.List("layouts"));
     for (const json& listed : *layouts) {
       auto layout = ReadLayout(JsonReader(listed, ExitCode::Checkpoint));
-      if (!layout) {
-        return Fail(ExitCode::Checkpoint, "\"layouts\": {}: {}", manifest.layouts.size(), layout.error().message);
-      }
+      FAIL_IF(!layout, ExitCode::Checkpoint, "\"layouts\": {}: {}", manifest.layouts.size(), layout.error().message);
       manifest.layouts.push_back(*std::move(layout));
     }
   }
   READ(object, body.Object("tensors"));
   for (const auto& [name, entry] : object.object().items()) {
     auto tensor = ReadTensor(JsonReader(entry, ExitCode::Checkpoint), manifest);
-    if (!IsPlainName(name) || !tensor) {
-      return Fail(ExitCode::Checkpoint, "\"tensors\": \"{}\": {}", name,
-                  tensor ? "no plain name" : tensor.error().message);
-    }
+    FAIL_IF(!IsPlainName(name) || !tensor, ExitCode::Checkpoint, "\"tensors\": \"{}\": {}", name,
+            tensor ? "no plain name" : tensor.error().message);
     manifest.tensors[name] = std::move(*tensor);
   }
   if (body.Has("published")) {
@@ -346,10 +311,9 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
 auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest> {
   const size_t first_line = FirstLineBegin.size() + DigestDigits + FirstLineEnd.size();
   const std::string_view digest = text.substr(std::min(text.size(), FirstLineBegin.size()), DigestDigits);
-  if (text.size() < first_line || !text.starts_with(FirstLineBegin) || !IsDigest(digest) ||
-      !text.substr(0, first_line).ends_with(FirstLineEnd)) {
-    return Fail(ExitCode::Checkpoint, "its first line is no digest");
-  }
+  FAIL_IF(text.size() < first_line || !text.starts_with(FirstLineBegin) || !IsDigest(digest) ||
+              !text.substr(0, first_line).ends_with(FirstLineEnd),
+          ExitCode::Checkpoint, "its first line is no digest");
   if (const std::string actual = DigestOf(text.substr(first_line)); actual != digest) {
     return Fail(ExitCode::Checkpoint, "its digest is {}, its first line says {}: it is damaged", actual, digest);
   }

@@ -55,19 +55,15 @@ static auto CheckFiles(const Manifest& manifest) -> Status {
   int64_t num_ranks = 1;
   for (const int64_t size : manifest.mesh.sizes) {
     const auto product = CheckedMultiply(num_ranks, size);
-    if (!product) {
-      return Fail(ExitCode::Checkpoint, "\"mesh\": {}", product.error().message);
-    }
+    FAIL_IF(!product, ExitCode::Checkpoint, "\"mesh\": {}", product.error().message);
     num_ranks = *product;
   }
   // Before the loop, which is then bounded by the manifest's bytes.
-  if (num_ranks != std::ssize(manifest.files)) {
-    return Fail(ExitCode::Checkpoint, "\"files\" are {}, of {} ranks in \"mesh\"", manifest.files.size(), num_ranks);
-  }
+  FAIL_IF(num_ranks != std::ssize(manifest.files), ExitCode::Checkpoint, "\"files\" are {}, of {} ranks in \"mesh\"",
+          manifest.files.size(), num_ranks);
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
-    if (!manifest.files.contains(RankFileName(rank))) {
-      return Fail(ExitCode::Checkpoint, "\"files\" lack {}", RankFileName(rank));
-    }
+    FAIL_IF(!manifest.files.contains(RankFileName(rank)), ExitCode::Checkpoint, "\"files\" lack {}",
+            RankFileName(rank));
   }
   return Success{};
 }
@@ -89,26 +85,19 @@ static auto CheckTensor(const ManifestTensor& tensor, const Layout& layout, cons
   // Counts of ranks may be added to it.
   constexpr int64_t MaxElements = int64_t{1} << 62;
   const int64_t size = NumElements(tensor.shape);
-  if (size < 1 || size > MaxElements) {
-    return Fail(ExitCode::Checkpoint, "its shape is {}", ToText(tensor.shape));
-  }
+  FAIL_IF(size < 1 || size > MaxElements, ExitCode::Checkpoint, "its shape is {}", ToText(tensor.shape));
   const int64_t num_ranks = laid.tensor.num_ranks;
-  if (tensor.cut_dim.has_value() != (num_ranks > 1)) {
-    return Fail(ExitCode::Checkpoint, "it is cut along {}, and {} ranks share its layout",
-                tensor.cut_dim ? "a dim" : "no dim", num_ranks);
-  }
+  FAIL_IF(tensor.cut_dim.has_value() != (num_ranks > 1), ExitCode::Checkpoint,
+          "it is cut along {}, and {} ranks share its layout", tensor.cut_dim ? "a dim" : "no dim", num_ranks);
   // Pieces are of rows of any tensor, or of columns of matrices.
   const auto is_sound = [&](size_t dim) {
     return dim < tensor.shape.size() && (dim == 0 || (tensor.shape.size() == 2 && tensor.shape[dim] % num_ranks == 0));
   };
-  if (tensor.cut_dim && !is_sound(*tensor.cut_dim)) {
-    return Fail(ExitCode::Checkpoint, "its dim {} of {} is cut into {}", *tensor.cut_dim, ToText(tensor.shape),
-                num_ranks);
-  }
+  FAIL_IF(tensor.cut_dim && !is_sound(*tensor.cut_dim), ExitCode::Checkpoint, "its dim {} of {} is cut into {}",
+          *tensor.cut_dim, ToText(tensor.shape), num_ranks);
   const int64_t local = NumElements(laid.tensor.LocalShape());
-  if (tensor.begin > layout.length || local > layout.length - tensor.begin) {
-    return Fail(ExitCode::Checkpoint, "{} elements from {} on of a vector of {}", local, tensor.begin, layout.length);
-  }
+  FAIL_IF(tensor.begin > layout.length || local > layout.length - tensor.begin, ExitCode::Checkpoint,
+          "{} elements from {} on of a vector of {}", local, tensor.begin, layout.length);
   return Success{};
 }
 
@@ -120,10 +109,8 @@ auto CheckLayouts(const Manifest& manifest) -> Status {
     }
   }
   for (const auto& [name, tensor] : manifest.tensors) {
-    if (tensor.layout < 0 || tensor.layout >= std::ssize(manifest.layouts)) {
-      return Fail(ExitCode::Checkpoint, "\"tensors\": \"{}\": layout {} of {}", name, tensor.layout,
-                  manifest.layouts.size());
-    }
+    FAIL_IF(tensor.layout < 0 || tensor.layout >= std::ssize(manifest.layouts), ExitCode::Checkpoint,
+            "\"tensors\": \"{}\": layout {} of {}", name, tensor.layout, manifest.layouts.size());
     if (const Status sound = CheckTensor(tensor, LayoutOfTensor(manifest, tensor), LaidTensorOf(manifest, tensor));
         !sound) {
       return Fail(ExitCode::Checkpoint, "\"tensors\": \"{}\": {}", name, sound.error().message);

@@ -22,37 +22,29 @@ using WeightMap = std::map<std::string, std::string>;
 
 auto ReadIndex(std::string_view text) -> ErrorOr<WeightMap> {
   const auto index = ParseJson(text, ExitCode::Checkpoint);
-  if (!index) {
-    return Fail(ExitCode::Checkpoint, "{}: {}", IndexName, index.error().message);
-  }
+  FAIL_IF(!index, ExitCode::Checkpoint, "{}: {}", IndexName, index.error().message);
   const JsonReader reader(*index, ExitCode::Checkpoint);
   const auto map = reader.Object("weight_map");
-  if (!map) {
-    return Fail(ExitCode::Checkpoint, "{}: {}", IndexName, map.error().message);
-  }
+  FAIL_IF(!map, ExitCode::Checkpoint, "{}: {}", IndexName, map.error().message);
   WeightMap weights;
   for (const auto& [tensor, file] : map->object().items()) {
-    if (!file.is_string() || !IsPlainName(file.get_ref<const std::string&>())) {
-      return Fail(ExitCode::Checkpoint, "{}: the file of {} is {:.80}; expected the plain name of a file beside it",
-                  IndexName, tensor, file.dump());
-    }
+    FAIL_IF(!file.is_string() || !IsPlainName(file.get_ref<const std::string&>()), ExitCode::Checkpoint,
+            "{}: the file of {} is {:.80}; expected the plain name of a file beside it", IndexName, tensor,
+            file.dump());
     weights[tensor] = file.get<std::string>();
   }
-  if (weights.empty()) {
-    return Fail(ExitCode::Checkpoint, "{}: its \"weight_map\" is empty; get the model's files again", IndexName);
-  }
+  FAIL_IF(weights.empty(), ExitCode::Checkpoint, "{}: its \"weight_map\" is empty; get the model's files again",
+          IndexName);
   return weights;
 }
 
 /// Checks that a name of the directory may be opened; a link is not followed, as nothing else of a run is.
 auto CheckRegular(const Descriptor& directory, const std::string& name) -> Status {
   ASSIGN_OR_RETURN(const auto status, StatusAt(directory, name));
-  if (status.kind == EntryKind::Other || status.kind == EntryKind::Directory) {
-    return Fail(ExitCode::Checkpoint,
-                "{}/{} is a link, a FIFO or another thing that is no regular file; put the files themselves in the "
-                "directory (`cp -rL` copies what links point to, `hf download --local-dir` makes no links)",
-                directory.path(), name);
-  }
+  FAIL_IF(status.kind == EntryKind::Other || status.kind == EntryKind::Directory, ExitCode::Checkpoint,
+          "{}/{} is a link, a FIFO or another thing that is no regular file; put the files themselves in the "
+          "directory (`cp -rL` copies what links point to, `hf download --local-dir` makes no links)",
+          directory.path(), name);
   return Success{};
 }
 
@@ -66,13 +58,10 @@ auto ReadText(const Descriptor& directory, const std::string& name) -> ErrorOr<s
 /// Returns the reason why a directory has no weights that are read.
 auto NoWeights(const Descriptor& directory) -> Error {
   for (const char* const old : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (HasEntry(directory, old)) {
-      return Fail(
-          ExitCode::Checkpoint,
-          "its weights are in {}, which is a program of Python and is not read; open it in transformers and save "
-          "it by `save_pretrained`, which writes {}",
-          old, SingleName);
-    }
+    FAIL_IF(HasEntry(directory, old), ExitCode::Checkpoint,
+            "its weights are in {}, which is a program of Python and is not read; open it in transformers and save "
+            "it by `save_pretrained`, which writes {}",
+            old, SingleName);
   }
   return Fail(ExitCode::Checkpoint, "it has {}, and neither {} nor {}; get the rest of the model's files", ConfigName,
               SingleName, IndexName);
@@ -116,30 +105,24 @@ auto HeaderReader::AddTensor(const SafetensorsTensor& tensor, const std::string&
   }
   if (weights_ != nullptr) {
     const auto listed = weights_->find(tensor.name);
-    if (listed == weights_->end() || listed->second != file) {
-      return Fail(ExitCode::Checkpoint, "tensor {} is in {}, and {} {}; get the model's files again", tensor.name, file,
-                  IndexName, listed == weights_->end() ? "does not list it" : fmt::format("says {}", listed->second));
-    }
+    FAIL_IF(listed == weights_->end() || listed->second != file, ExitCode::Checkpoint,
+            "tensor {} is in {}, and {} {}; get the model's files again", tensor.name, file, IndexName,
+            listed == weights_->end() ? "does not list it" : fmt::format("says {}", listed->second));
   }
   if (IsPublishedBuffer(tensor.name)) {
     return Success{};
   }
   const auto dtype = TypeNamed(tensor.dtype);
-  if (!dtype) {
-    return Fail(ExitCode::Checkpoint,
-                "tensor {} in {} is {}; F32, F16 and BF16 are read; take the model whose weights have one of these",
-                tensor.name, file, tensor.dtype);
-  }
-  if (config_.dtype && *config_.dtype != *dtype) {
-    return Fail(ExitCode::Checkpoint,
-                "tensor {} in {} is {}, and {} says `{}` {}; correct the key, or get the file again", tensor.name, file,
-                tensor.dtype, ConfigName, config_.dtype_key, config_.read.at(config_.dtype_key));
-  }
+  FAIL_IF(!dtype, ExitCode::Checkpoint,
+          "tensor {} in {} is {}; F32, F16 and BF16 are read; take the model whose weights have one of these",
+          tensor.name, file, tensor.dtype);
+  FAIL_IF(config_.dtype && *config_.dtype != *dtype, ExitCode::Checkpoint,
+          "tensor {} in {} is {}, and {} says `{}` {}; correct the key, or get the file again", tensor.name, file,
+          tensor.dtype, ConfigName, config_.dtype_key, config_.read.at(config_.dtype_key));
   const int64_t size = NumElements(tensor.shape);
-  if (size < 1 || !IsPlainName(tensor.name)) {
-    return Fail(ExitCode::Checkpoint, "tensor {:.80} in {} is {}; expected a plain name and at least one element",
-                tensor.name, file, ToText(tensor.shape));
-  }
+  FAIL_IF(size < 1 || !IsPlainName(tensor.name), ExitCode::Checkpoint,
+          "tensor {:.80} in {} is {}; expected a plain name and at least one element", tensor.name, file,
+          ToText(tensor.shape));
   manifest_.tensors[tensor.name] = {.shape = tensor.shape,
                                     .dtype = *dtype,
                                     .pieces = {{.role = StateRole::Parameter, .elements = {0, size}, .file = file}}};
@@ -148,16 +131,12 @@ auto HeaderReader::AddTensor(const SafetensorsTensor& tensor, const std::string&
 
 auto HeaderReader::ReadFile(const std::string& name) -> Status {
   RETURN_IF_ERROR(CheckRegular(directory_, name));
-  if (!HasEntry(directory_, name)) {
-    return Fail(ExitCode::Checkpoint, "{} lists {}, which is not there; get the rest of the model's files", IndexName,
-                name);
-  }
+  FAIL_IF(!HasEntry(directory_, name), ExitCode::Checkpoint,
+          "{} lists {}, which is not there; get the rest of the model's files", IndexName, name);
   const auto file = OpenFileAt(directory_, name);
   const auto bytes = file ? FileBytes(*file) : file.error();
   const auto header = bytes ? ReadSafetensorsHeader(*file) : bytes.error();
-  if (!header) {
-    return Fail(ExitCode::Checkpoint, "{}; get the file again", header.error().message);
-  }
+  FAIL_IF(!header, ExitCode::Checkpoint, "{}; get the file again", header.error().message);
   manifest_.files[name] = {.bytes = *bytes, .digest = header->digest};
   for (const SafetensorsTensor& tensor : header->tensors) {
     RETURN_IF_ERROR(AddTensor(tensor, name));
@@ -167,11 +146,9 @@ auto HeaderReader::ReadFile(const std::string& name) -> Status {
 
 auto HeaderReader::CheckIndex() const -> Status {
   for (const auto& [tensor, file] : weights_ != nullptr ? *weights_ : WeightMap()) {
-    if (!found_.contains(tensor)) {
-      return Fail(ExitCode::Checkpoint,
-                  "{} says that tensor {} is in {}, which has none of this name; get the file again", IndexName, tensor,
-                  file);
-    }
+    FAIL_IF(!found_.contains(tensor), ExitCode::Checkpoint,
+            "{} says that tensor {} is in {}, which has none of this name; get the file again", IndexName, tensor,
+            file);
   }
   return Success{};
 }
@@ -182,24 +159,19 @@ auto FindCopies(const PublishedConfig& config, Manifest& manifest) -> Status {
     const auto copy = manifest.tensors.find(name);
     const auto of = manifest.tensors.find(other);
     if (copy == manifest.tensors.end()) {
-      if (!config.model.tied.value_or(false) && of != manifest.tensors.end()) {
-        return Fail(ExitCode::Checkpoint,
-                    "it has no tensor {}, and {} does not say `tie_word_embeddings` true; get the rest of the model's "
-                    "files, or correct the key",
-                    name, ConfigName);
-      }
+      FAIL_IF(!config.model.tied.value_or(false) && of != manifest.tensors.end(), ExitCode::Checkpoint,
+              "it has no tensor {}, and {} does not say `tie_word_embeddings` true; get the rest of the model's "
+              "files, or correct the key",
+              name, ConfigName);
       continue;
     }
     if (!config.model.tied.value_or(false) || of == manifest.tensors.end()) {
       continue;
     }
-    if (copy->second.shape != of->second.shape || copy->second.dtype != of->second.dtype) {
-      return Fail(
-          ExitCode::Checkpoint,
-          "{} says `tie_word_embeddings` true, and {} is {}{}, {} {}{}; correct the key, or get the files again",
-          ConfigName, name, ToText(copy->second.dtype), ToText(copy->second.shape), other, ToText(of->second.dtype),
-          ToText(of->second.shape));
-    }
+    FAIL_IF(copy->second.shape != of->second.shape || copy->second.dtype != of->second.dtype, ExitCode::Checkpoint,
+            "{} says `tie_word_embeddings` true, and {} is {}{}, {} {}{}; correct the key, or get the files again",
+            ConfigName, name, ToText(copy->second.dtype), ToText(copy->second.shape), other, ToText(of->second.dtype),
+            ToText(of->second.shape));
     manifest.published->copies[name] = other;
   }
   return Success{};
@@ -219,10 +191,8 @@ auto ReadPublishedModel(const Descriptor& directory) -> ErrorOr<Manifest> {
   if (!is_single && !HasEntry(directory, IndexName)) {
     return NoWeights(directory);
   }
-  if (is_single && HasEntry(directory, IndexName)) {
-    return Fail(ExitCode::Checkpoint, "it has {} and {}; remove the one that is not of this model", SingleName,
-                IndexName);
-  }
+  FAIL_IF(is_single && HasEntry(directory, IndexName), ExitCode::Checkpoint,
+          "it has {} and {}; remove the one that is not of this model", SingleName, IndexName);
   Manifest manifest;
   manifest.version = Manifest::ListsPieces;
   manifest.run_id = config.architecture;

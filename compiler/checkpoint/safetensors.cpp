@@ -37,69 +37,51 @@ auto ReadTensor(const std::string& name, const JsonReader& entry) -> ErrorOr<Saf
   SafetensorsTensor tensor{.name = name};
   ASSIGN_OR_RETURN(tensor.dtype, entry.String("dtype"));
   const auto known = FindStoredDType(tensor.dtype);
-  if (known == StoredDTypes.end()) {
-    return Fail(ExitCode::Checkpoint, "dtype \"{}\" is not known", tensor.dtype);
-  }
+  FAIL_IF(known == StoredDTypes.end(), ExitCode::Checkpoint, "dtype \"{}\" is not known", tensor.dtype);
 
   ASSIGN_OR_RETURN(auto shape, entry.Member("shape"));
-  if (!shape->is_array() || shape->size() > Dims::max_size()) {
-    return Fail(ExitCode::Checkpoint, "\"shape\" is no list of at most {} numbers", Dims::max_size());
-  }
+  FAIL_IF(!shape->is_array() || shape->size() > Dims::max_size(), ExitCode::Checkpoint,
+          "\"shape\" is no list of at most {} numbers", Dims::max_size());
   int64_t elements = 1;
   for (const json& item : *shape) {
     auto dim = JsonCount(item, ExitCode::Checkpoint);
     auto product = dim ? CheckedMultiply(elements, *dim) : dim;
-    if (!product) {
-      return Fail(ExitCode::Checkpoint, "\"shape\": {}", product.error().message);
-    }
+    FAIL_IF(!product, ExitCode::Checkpoint, "\"shape\": {}", product.error().message);
     elements = *product;
     tensor.shape.push_back(*dim);
   }
   const auto bits = CheckedMultiply(elements, known->bits);
-  if (!bits || *bits % 8 != 0) {
-    return Fail(ExitCode::Checkpoint, "\"shape\": {}",
-                bits ? fmt::format("{} bits are no whole bytes", *bits) : bits.error().message);
-  }
+  FAIL_IF(!bits || *bits % 8 != 0, ExitCode::Checkpoint, "\"shape\": {}",
+          bits ? fmt::format("{} bits are no whole bytes", *bits) : bits.error().message);
   const int64_t bytes = *bits / 8;
 
   ASSIGN_OR_RETURN(auto offsets, entry.Member("data_offsets"));
-  if (!offsets->is_array() || offsets->size() != 2) {
-    return Fail(ExitCode::Checkpoint, "\"data_offsets\" is no pair of numbers");
-  }
+  FAIL_IF(!offsets->is_array() || offsets->size() != 2, ExitCode::Checkpoint, "\"data_offsets\" is no pair of numbers");
   const auto begin = JsonCount((*offsets)[0], ExitCode::Checkpoint);
   const auto end = JsonCount((*offsets)[1], ExitCode::Checkpoint);
-  if (!begin || !end) {
-    return Fail(ExitCode::Checkpoint, "\"data_offsets\": {}", (begin ? end : begin).error().message);
-  }
+  FAIL_IF(!begin || !end, ExitCode::Checkpoint, "\"data_offsets\": {}", (begin ? end : begin).error().message);
   tensor.data = {*begin, *end};
-  if (*begin > *end || *end - *begin != bytes) {
-    return Fail(ExitCode::Checkpoint, "data_offsets are [{}, {}], shape {} of {} takes {} bytes", *begin, *end,
-                ToText(tensor.shape), tensor.dtype, bytes);
-  }
+  FAIL_IF(*begin > *end || *end - *begin != bytes, ExitCode::Checkpoint,
+          "data_offsets are [{}, {}], shape {} of {} takes {} bytes", *begin, *end, ToText(tensor.shape), tensor.dtype,
+          bytes);
   return tensor;
 }
 
 auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
   constexpr int64_t LengthBytes = 8;
   ASSIGN_OR_RETURN(auto file_bytes, FileBytes(file));
-  if (file_bytes < LengthBytes) {
-    return Fail(ExitCode::Checkpoint, "{} bytes are no safetensors file", file_bytes);
-  }
+  FAIL_IF(file_bytes < LengthBytes, ExitCode::Checkpoint, "{} bytes are no safetensors file", file_bytes);
   uint64_t length = 0;
   RETURN_IF_ERROR(ReadAll(file, &length, LengthBytes, 0));
-  if (length == 0 || length > static_cast<uint64_t>(MaxSafetensorsHeaderBytes)) {
-    return Fail(ExitCode::Checkpoint, "a header of {} bytes; the format allows 1 to {}", length,
-                MaxSafetensorsHeaderBytes);
-  }
-  if (static_cast<int64_t>(length) > file_bytes - LengthBytes) {
-    return Fail(ExitCode::Checkpoint, "a header of {} bytes in a file of {}", length, file_bytes);
-  }
+  FAIL_IF(length == 0 || length > static_cast<uint64_t>(MaxSafetensorsHeaderBytes), ExitCode::Checkpoint,
+          "a header of {} bytes; the format allows 1 to {}", length, MaxSafetensorsHeaderBytes);
+  FAIL_IF(static_cast<int64_t>(length) > file_bytes - LengthBytes, ExitCode::Checkpoint,
+          "a header of {} bytes in a file of {}", length, file_bytes);
   std::string text(length, '\0');
   RETURN_IF_ERROR(ReadAll(file, text.data(), static_cast<int64_t>(length), LengthBytes));
   auto parsed = ParseJson(text, ExitCode::Checkpoint);
-  if (!parsed || !parsed->is_object()) {
-    return Fail(ExitCode::Checkpoint, "its header: {}", parsed ? "no object" : parsed.error().message);
-  }
+  FAIL_IF(!parsed || !parsed->is_object(), ExitCode::Checkpoint, "its header: {}",
+          parsed ? "no object" : parsed.error().message);
 
   SafetensorsHeader header;
   header.data_begin = LengthBytes + static_cast<int64_t>(length);
@@ -107,21 +89,15 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
   for (const auto& [name, entry] : parsed->items()) {
     if (name == "__metadata__") {
       // Null has no items.
-      if (!entry.is_object() && !entry.is_null()) {
-        return Fail(ExitCode::Checkpoint, "__metadata__ is no object");
-      }
+      FAIL_IF(!entry.is_object() && !entry.is_null(), ExitCode::Checkpoint, "__metadata__ is no object");
       for (const auto& [key, value] : entry.items()) {
-        if (!value.is_string()) {
-          return Fail(ExitCode::Checkpoint, "__metadata__ \"{}\" is no string", key);
-        }
+        FAIL_IF(!value.is_string(), ExitCode::Checkpoint, "__metadata__ \"{}\" is no string", key);
         header.metadata[key] = value.get<std::string>();
       }
       continue;
     }
     auto tensor = ReadTensor(name, JsonReader(entry, ExitCode::Checkpoint));
-    if (!tensor) {
-      return Fail(ExitCode::Checkpoint, "tensor \"{}\": {}", name, tensor.error().message);
-    }
+    FAIL_IF(!tensor, ExitCode::Checkpoint, "tensor \"{}\": {}", name, tensor.error().message);
     header.tensors.push_back(std::move(*tensor));
   }
 
@@ -130,16 +106,13 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
   });
   int64_t covered = 0;
   for (const SafetensorsTensor& tensor : header.tensors) {
-    if (tensor.data.begin != covered) {
-      return Fail(ExitCode::Checkpoint, "tensor \"{}\" begins at byte {} of the data, the one before it ends at {}",
-                  tensor.name, tensor.data.begin, covered);
-    }
+    FAIL_IF(tensor.data.begin != covered, ExitCode::Checkpoint,
+            "tensor \"{}\" begins at byte {} of the data, the one before it ends at {}", tensor.name, tensor.data.begin,
+            covered);
     covered = tensor.data.end;
   }
-  if (covered != file_bytes - header.data_begin) {
-    return Fail(ExitCode::Checkpoint, "its tensors take {} bytes, and {} follow the header", covered,
-                file_bytes - header.data_begin);
-  }
+  FAIL_IF(covered != file_bytes - header.data_begin, ExitCode::Checkpoint,
+          "its tensors take {} bytes, and {} follow the header", covered, file_bytes - header.data_begin);
   return header;
 }
 
@@ -147,9 +120,7 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
 
 auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
   auto header = ReadHeader(file);
-  if (!header) {
-    return Fail(header.error().code, "{}: {}", file.path(), header.error().message);
-  }
+  FAIL_IF(!header, header.error().code, "{}: {}", file.path(), header.error().message);
   return header;
 }
 
@@ -187,9 +158,7 @@ auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::m
   std::unordered_set<std::string_view> names;
   int64_t offset = 0;
   for (SafetensorsTensor& tensor : tensors) {
-    if (!names.insert(tensor.name).second) {
-      return Fail(ExitCode::Checkpoint, "two tensors would be stored as {}", tensor.name);
-    }
+    FAIL_IF(!names.insert(tensor.name).second, ExitCode::Checkpoint, "two tensors would be stored as {}", tensor.name);
     const auto known = FindStoredDType(tensor.dtype);
     CHECK(known != StoredDTypes.end(), "tensor {} of {}", tensor.name, tensor.dtype);
     tensor.data = {offset, offset + NumElements(tensor.shape) * known->bits / 8};
@@ -202,10 +171,8 @@ auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::m
   }
   std::string text = header.text();
   text.append((Alignment - text.size() % Alignment) % Alignment, ' ');
-  if (static_cast<int64_t>(text.size()) > MaxSafetensorsHeaderBytes) {
-    return Fail(ExitCode::Checkpoint, "a safetensors header of {} bytes; the format allows {}", text.size(),
-                MaxSafetensorsHeaderBytes);
-  }
+  FAIL_IF(static_cast<int64_t>(text.size()) > MaxSafetensorsHeaderBytes, ExitCode::Checkpoint,
+          "a safetensors header of {} bytes; the format allows {}", text.size(), MaxSafetensorsHeaderBytes);
   const auto length = static_cast<uint64_t>(text.size());
   std::string field(sizeof(length), '\0');
   std::memcpy(field.data(), &length, sizeof(length));

@@ -21,9 +21,7 @@ auto ReadSeedContents(const Descriptor& directory) -> ErrorOr<SeedContents> {
     return SeedContents{std::move(manifest), std::move(text), std::move(digest)};
   }
   auto text = ReadFileAt(directory, ManifestName, MaxManifestBytes);
-  if (!text) {
-    return Fail(ExitCode::Checkpoint, "{}", text.error().message);
-  }
+  FAIL_IF(!text, ExitCode::Checkpoint, "{}", text.error().message);
   auto contents = SeedContentsFromRecord(*std::move(text));
   return contents ? contents
                   : Fail(ExitCode::Checkpoint, "{}/{}: {}", directory.path(), ManifestName, contents.error().message);

@@ -18,10 +18,9 @@ auto CheckpointFiles::Open(const std::string& name) -> ErrorOr<const Opened*> {
   }
   const auto bytes = FileBytes(*file);
   const auto expected = manifest_.files.find(name);
-  if (!bytes || expected == manifest_.files.end() || *bytes != expected->second.bytes) {
-    return Fail(ExitCode::Checkpoint, "{} has {} bytes; the manifest has {}", file->path(), bytes ? *bytes : -1,
-                expected == manifest_.files.end() ? -1 : expected->second.bytes);
-  }
+  FAIL_IF(!bytes || expected == manifest_.files.end() || *bytes != expected->second.bytes, ExitCode::Checkpoint,
+          "{} has {} bytes; the manifest has {}", file->path(), bytes ? *bytes : -1,
+          expected == manifest_.files.end() ? -1 : expected->second.bytes);
   ASSIGN_OR_RETURN(const auto header, ReadSafetensorsHeader(*file));
   Opened opened{.file = *std::move(file), .data_begin = header.data_begin, .tensors = {}};
   for (const SafetensorsTensor& tensor : header.tensors) {

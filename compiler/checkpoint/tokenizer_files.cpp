@@ -112,9 +112,7 @@ auto CheckIds(const std::string& path, int64_t vocab) -> Status {
 
 auto CopyTokenizer(const std::string& from, const Descriptor& to, int64_t vocab) -> Status {
   const auto directory = OpenDirectory(PosixFs(), from);
-  if (!directory) {
-    return Fail(ExitCode::Usage, "--tokenizer: {}", directory.error().message);
-  }
+  FAIL_IF(!directory, ExitCode::Usage, "--tokenizer: {}", directory.error().message);
   bool has_tokens = false;
   for (const TokenizerFile& row : TokenizerFiles) {
     ASSIGN_OR_RETURN(const auto there, StatusAt(*directory, row.name));

@@ -113,10 +113,9 @@ auto ReadNumbers(const EnvironmentVariables& variables, const LauncherRow& launc
   RETURN_IF_ERROR(RequireAll(variables, launcher, {launcher.process, launcher.num_processes}));
   ASSIGN_OR_RETURN(const int64_t process, variables.Number(launcher.process));
   ASSIGN_OR_RETURN(const int64_t num_processes, variables.Number(launcher.num_processes));
-  if (process >= num_processes) {
-    return Fail(ExitCode::Environment, "{} and {}: processes are numbered from 0 to {} - 1; correct one of the two",
-                variables.Shown(launcher.process), variables.Shown(launcher.num_processes), launcher.num_processes);
-  }
+  FAIL_IF(process >= num_processes, ExitCode::Environment,
+          "{} and {}: processes are numbered from 0 to {} - 1; correct one of the two",
+          variables.Shown(launcher.process), variables.Shown(launcher.num_processes), launcher.num_processes);
   return FoundLauncher{&launcher, process, num_processes};
 }
 
@@ -151,12 +150,10 @@ auto FindLaunchers(const EnvironmentVariables& variables) -> ErrorOr<std::vector
     all.push_back(found);
   }
   // Scripts for srun and mpirun export WORLD_SIZE too, and their tasks are visible without RANK.
-  if (all.empty() && variables.Has("WORLD_SIZE") && variables.Text("WORLD_SIZE") != "1") {
-    return Fail(ExitCode::Environment,
-                "{} is set, but RANK is not: set RANK, LOCAL_RANK and LOCAL_WORLD_SIZE for each process, or unset "
-                "WORLD_SIZE to start all ranks on this host",
-                variables.Shown("WORLD_SIZE"));
-  }
+  FAIL_IF(all.empty() && variables.Has("WORLD_SIZE") && variables.Text("WORLD_SIZE") != "1", ExitCode::Environment,
+          "{} is set, but RANK is not: set RANK, LOCAL_RANK and LOCAL_WORLD_SIZE for each process, or unset "
+          "WORLD_SIZE to start all ranks on this host",
+          variables.Shown("WORLD_SIZE"));
   return all;
 }
 

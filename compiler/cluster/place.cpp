@@ -44,10 +44,8 @@ auto ReadTasksPerHost(const EnvironmentVariables& variables, const LauncherRow& 
     const std::string_view times = entry.substr(static_cast<size_t>(end - entry.data()));
     const bool well_formed = times.empty() || (times.size() > 3 && times.starts_with("(x") && times.back() == ')' &&
                                                times.find_first_not_of("0123456789", 2) == times.size() - 1);
-    if (error != std::errc() || number < 1 || !well_formed) {
-      return Fail(ExitCode::Environment, "{}: tasks per host are expected, such as 2(x3); do not set it by hand",
-                  variables.Shown(TasksPerHost));
-    }
+    FAIL_IF(error != std::errc() || number < 1 || !well_formed, ExitCode::Environment,
+            "{}: tasks per host are expected, such as 2(x3); do not set it by hand", variables.Shown(TasksPerHost));
     equal = equal && tasks.value_or(number) == number;
     tasks = number;
   }
@@ -73,11 +71,9 @@ auto ReadLocal(const EnvironmentVariables& variables, const LauncherRow& launche
   const bool listed = launcher.local_num_processes == nullptr;
   ASSIGN_OR_RETURN(const int64_t num,
                    listed ? ReadTasksPerHost(variables, launcher) : variables.Number(launcher.local_num_processes));
-  if (process >= num) {
-    return Fail(ExitCode::Environment,
-                "{} and {}: the processes of a host are numbered from 0 to {}; correct one of the two",
-                variables.Shown(launcher.local_process), variables.Shown(CountOfHost(launcher)), num - 1);
-  }
+  FAIL_IF(process >= num, ExitCode::Environment,
+          "{} and {}: the processes of a host are numbered from 0 to {}; correct one of the two",
+          variables.Shown(launcher.local_process), variables.Shown(CountOfHost(launcher)), num - 1);
   return Local{process, num};
 }
 
@@ -128,10 +124,9 @@ auto CheckPlacement(const EnvironmentVariables& variables, const FoundLauncher& 
   const char* const asked = num_hosts > 1 && local.num_processes > 1
                                 ? AskedForInterleaving(variables, launcher.kind, local.num_processes)
                                 : nullptr;
-  if (asked != nullptr || found.process != host * local.num_processes + local.process) {
-    return Fail(ExitCode::Environment, "{} did not number the processes host by host ({}): {}", launcher.subject,
-                asked != nullptr ? variables.Shown(asked) : seen, launcher.placement);
-  }
+  FAIL_IF(asked != nullptr || found.process != host * local.num_processes + local.process, ExitCode::Environment,
+          "{} did not number the processes host by host ({}): {}", launcher.subject,
+          asked != nullptr ? variables.Shown(asked) : seen, launcher.placement);
   return Success{};
 }
 
@@ -164,11 +159,10 @@ auto ReadPort(const EnvironmentVariables& variables, const LauncherRow& launcher
   // The store of torchrun itself is on MASTER_PORT.
   const int64_t above = launcher.kind == LauncherKind::Torchrun ? 1 : 0;
   const ErrorOr<int64_t> port = variables.Number("MASTER_PORT");
-  if (!port || *port < 1 || *port > std::numeric_limits<uint16_t>::max() - above) {
-    return Fail(ExitCode::Environment, "{}: a port from 1 to {} is expected{}", variables.Shown("MASTER_PORT"),
-                std::numeric_limits<uint16_t>::max() - above,
-                above > 0 ? ", because torchrun uses that port and this program the one above it" : "");
-  }
+  FAIL_IF(!port || *port < 1 || *port > std::numeric_limits<uint16_t>::max() - above, ExitCode::Environment,
+          "{}: a port from 1 to {} is expected{}", variables.Shown("MASTER_PORT"),
+          std::numeric_limits<uint16_t>::max() - above,
+          above > 0 ? ", because torchrun uses that port and this program the one above it" : "");
   return static_cast<uint16_t>(*port + above);
 }
 
@@ -183,9 +177,7 @@ auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& l
   if (!variables.Has("MASTER_ADDR")) {
     RETURN_IF_ERROR(RequireAll(variables, launcher, {"SLURM_STEP_NODELIST"}));
     const ErrorOr<std::vector<std::string>> hosts = ExpandHostList(variables.Text("SLURM_STEP_NODELIST"));
-    if (!hosts) {
-      return Fail(ExitCode::Environment, "SLURM_STEP_NODELIST: {}; {}", hosts.error().message, launcher.master);
-    }
+    FAIL_IF(!hosts, ExitCode::Environment, "SLURM_STEP_NODELIST: {}; {}", hosts.error().message, launcher.master);
     place.master_host = hosts->front();
   }
   if (!variables.Has("MASTER_PORT")) {
@@ -203,28 +195,22 @@ auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launch
     RETURN_IF_ERROR(ReadSlurmMaster(variables, launcher, place));
   }
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) {
-    if (!variables.Has(name) && launcher.kind != LauncherKind::Slurm) {
-      return Fail(ExitCode::Environment,
-                  "{} started process {} of {}, and {} is not set: MASTER_ADDR has to name the host of process 0, and "
-                  "MASTER_PORT a port that is free there; {}",
-                  launcher.subject, place.process, place.num_processes, name, launcher.master);
-    }
+    FAIL_IF(!variables.Has(name) && launcher.kind != LauncherKind::Slurm, ExitCode::Environment,
+            "{} started process {} of {}, and {} is not set: MASTER_ADDR has to name the host of process 0, and "
+            "MASTER_PORT a port that is free there; {}",
+            launcher.subject, place.process, place.num_processes, name, launcher.master);
   }
   if (variables.Has("MASTER_ADDR")) {
     const std::string_view host = variables.Text("MASTER_ADDR");
     const auto is_of_a_name = [](char c) { return c > ' ' && c <= '~'; };
-    if (host.size() > MaxTextLength || !std::all_of(host.begin(), host.end(), is_of_a_name)) {
-      return Fail(ExitCode::Environment, "{}: the name or the address of one host is expected",
-                  variables.Shown("MASTER_ADDR"));
-    }
+    FAIL_IF(host.size() > MaxTextLength || !std::all_of(host.begin(), host.end(), is_of_a_name), ExitCode::Environment,
+            "{}: the name or the address of one host is expected", variables.Shown("MASTER_ADDR"));
     place.master_host = host;
     // On one host it does no harm. How many there are is unknown where this process only tells the others of an error.
-    if (place.num_hosts() != 1 && IsAnyAddress(place.master_host)) {
-      return Fail(ExitCode::Environment,
-                  "{} stands for all addresses of the host that reads it; set it to the name or the address by which "
-                  "the other hosts reach that of process 0",
-                  variables.Shown("MASTER_ADDR"));
-    }
+    FAIL_IF(place.num_hosts() != 1 && IsAnyAddress(place.master_host), ExitCode::Environment,
+            "{} stands for all addresses of the host that reads it; set it to the name or the address by which "
+            "the other hosts reach that of process 0",
+            variables.Shown("MASTER_ADDR"));
   }
   if (variables.Has("MASTER_PORT")) {
     ASSIGN_OR_RETURN(place.master_port, ReadPort(variables, launcher));
@@ -235,9 +221,8 @@ auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launch
 auto ReadLaunch(const EnvironmentVariables& variables, const LauncherRow& launcher, LaunchPlace& place) -> Status {
   const char* const name = variables.Has(launcher.job) ? launcher.job : launcher.other_job;
   const std::string_view job = variables.Text(name);
-  if (job.size() > MaxTextLength) {
-    return Fail(ExitCode::Environment, "{}: at most {} characters are expected", variables.Shown(name), MaxTextLength);
-  }
+  FAIL_IF(job.size() > MaxTextLength, ExitCode::Environment, "{}: at most {} characters are expected",
+          variables.Shown(name), MaxTextLength);
   // Slurm's was put together from two; `none` is what torchrun calls a run that was given no --rdzv-id.
   if (!job.empty() && job != "none") {
     place.job = job;

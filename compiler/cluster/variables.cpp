@@ -21,10 +21,8 @@ auto EnvironmentVariables::Shown(const char* name) const -> std::string {
 
 auto EnvironmentVariables::Number(const char* name, int64_t max) const -> ErrorOr<int64_t> {
   const auto number = ParseWhole<int64_t>(Text(name));
-  if (!number || *number < 0 || *number > max) {
-    return Fail(ExitCode::Environment, "{}: a whole number from 0 to {} is expected; set {} to one, or unset it",
-                Shown(name), max, name);
-  }
+  FAIL_IF(!number || *number < 0 || *number > max, ExitCode::Environment,
+          "{}: a whole number from 0 to {} is expected; set {} to one, or unset it", Shown(name), max, name);
   return *number;
 }
 

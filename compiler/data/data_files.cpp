@@ -60,14 +60,10 @@ auto CheckNamesFiles(const DataSource& data) -> Status {
   if (data.is_synthetic()) {
     return Success{};
   }
-  if (data.sources.empty()) {
-    return Fail(ExitCode::RecipeRejected, "no token files: `data.tokens` is empty");
-  }
+  FAIL_IF(data.sources.empty(), ExitCode::RecipeRejected, "no token files: `data.tokens` is empty");
   for (const TokenSource& source : data.sources) {
-    if (source.files.empty()) {
-      return Fail(ExitCode::RecipeRejected, "{}no token files: `{}` is empty",
-                  source.name.empty() ? "" : fmt::format("source {}: ", source.name), TokenPurpose(source).key);
-    }
+    FAIL_IF(source.files.empty(), ExitCode::RecipeRejected, "{}no token files: `{}` is empty",
+            source.name.empty() ? "" : fmt::format("source {}: ", source.name), TokenPurpose(source).key);
   }
   return Success{};
 }
@@ -122,9 +118,7 @@ auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>> {
   const std::vector<FileList> lists = ListFiles(data, plan.heads);
   for (size_t i = 0; i < lists.size(); ++i) {
     const OpenedList opened = OpenList(lists[i], data.format);
-    if (!opened.faults.empty()) {
-      return Fail(ExitCode::RecipeRejected, "{}", opened.faults.front());
-    }
+    FAIL_IF(!opened.faults.empty(), ExitCode::RecipeRejected, "{}", opened.faults.front());
     if (!opened.is_whole()) {
       continue;
     }

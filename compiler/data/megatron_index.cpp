@@ -44,16 +44,12 @@ auto MegatronIndex::Read(void* data, int64_t bytes, int64_t offset) const -> Sta
 
 auto MegatronIndex::Open(const std::string& bin_path, int64_t bin_bytes, const FilePurpose& purpose)
     -> ErrorOr<MegatronIndex> {
-  if (!bin_path.ends_with(".bin")) {
-    return Fail(ExitCode::RecipeRejected,
-                "{} file {}: with `data.format` = megatron, name the .bin of each dataset; its .idx lies beside it",
-                purpose.noun, bin_path);
-  }
+  FAIL_IF(!bin_path.ends_with(".bin"), ExitCode::RecipeRejected,
+          "{} file {}: with `data.format` = megatron, name the .bin of each dataset; its .idx lies beside it",
+          purpose.noun, bin_path);
   auto file = OpenDataFile(IndexPathOf(bin_path), purpose);
-  if (!file) {
-    return Fail(ExitCode::RecipeRejected, "{}; with `data.format` = megatron, {} has its index there",
-                file.error().message, bin_path);
-  }
+  FAIL_IF(!file, ExitCode::RecipeRejected, "{}; with `data.format` = megatron, {} has its index there",
+          file.error().message, bin_path);
   MegatronIndex index(*std::move(file), purpose.noun, bin_bytes);
   RETURN_IF_ERROR(index.ReadHeader());
   RETURN_IF_ERROR(index.CheckEnd());
@@ -65,9 +61,7 @@ auto MegatronIndex::ReadHeader() -> Status {
     return Fail(ExitCode::RecipeRejected, "{} file {} {}", noun_, file_.path(), what);
   };
   const auto file_bytes = FileBytes(file_);
-  if (!file_bytes) {
-    return Fail(ExitCode::RecipeRejected, "{} file: {}", noun_, file_bytes.error().message);
-  }
+  FAIL_IF(!file_bytes, ExitCode::RecipeRejected, "{} file: {}", noun_, file_bytes.error().message);
   if (*file_bytes < HeaderBytes) {
     return reject(fmt::format("has {} bytes, and the header of Megatron's index has {}", *file_bytes, HeaderBytes));
   }
@@ -122,12 +116,10 @@ auto MegatronIndex::CheckEnd() const -> Status {
     // A pointer of any bytes: as an unsigned number, the sum has no overflow.
     end = static_cast<int64_t>(static_cast<uint64_t>(pointer) + static_cast<uint64_t>(length * type_.bytes));
   }
-  if (end != bin_bytes_) {
-    return Fail(ExitCode::RecipeRejected,
-                "{} file {}: its last sequence ends at byte {}, and the .bin beside it has {} bytes; the two do not "
-                "belong together, or one is cut short",
-                noun_, file_.path(), end, bin_bytes_);
-  }
+  FAIL_IF(end != bin_bytes_, ExitCode::RecipeRejected,
+          "{} file {}: its last sequence ends at byte {}, and the .bin beside it has {} bytes; the two do not "
+          "belong together, or one is cut short",
+          noun_, file_.path(), end, bin_bytes_);
   return Success{};
 }
 
@@ -147,12 +139,10 @@ auto MegatronIndex::CheckSequences() const -> Status {
     for (int64_t i = 0; i < count; ++i) {
       const int32_t length = lengths[static_cast<size_t>(i)];
       const int64_t pointer = pointers[static_cast<size_t>(i)];
-      if (length < 0 || static_cast<uint64_t>(pointer) != expected) {
-        return Fail(ExitCode::RecipeRejected,
-                    "{} file {}: sequence {} has {} ids from byte {}, and the one before it ends at byte {}; datasets "
-                    "whose sequences do not follow one another are not read",
-                    noun_, file_.path(), begin + i, length, pointer, expected);
-      }
+      FAIL_IF(length < 0 || static_cast<uint64_t>(pointer) != expected, ExitCode::RecipeRejected,
+              "{} file {}: sequence {} has {} ids from byte {}, and the one before it ends at byte {}; datasets "
+              "whose sequences do not follow one another are not read",
+              noun_, file_.path(), begin + i, length, pointer, expected);
       expected += static_cast<uint64_t>(length * type_.bytes);
     }
   }

@@ -34,13 +34,9 @@ auto OpenDataFile(const std::string& path, const FilePurpose& purpose) -> ErrorO
   }
   Descriptor descriptor(PosixFs(), number, path);
   const auto status = StatusOf(descriptor);
-  if (!status) {
-    return Fail(ExitCode::RecipeRejected, "{} file: {}", purpose.noun, status.error().message);
-  }
-  if (status->kind != EntryKind::File) {
-    return Fail(ExitCode::RecipeRejected, "{} file {} is {}, not a regular file", purpose.noun, path,
-                status->kind == EntryKind::Directory ? "a folder" : "a device or pipe");
-  }
+  FAIL_IF(!status, ExitCode::RecipeRejected, "{} file: {}", purpose.noun, status.error().message);
+  FAIL_IF(status->kind != EntryKind::File, ExitCode::RecipeRejected, "{} file {} is {}, not a regular file",
+          purpose.noun, path, status->kind == EntryKind::Directory ? "a folder" : "a device or pipe");
   return descriptor;
 }
 

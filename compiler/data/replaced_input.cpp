@@ -28,18 +28,15 @@ auto CheckReplacesNone(const std::string& option, const std::string& output, std
   std::vector<std::filesystem::path> folders;
   for (const std::string& input : inputs) {
     std::error_code unknown;
-    if (std::filesystem::equivalent(output, input, unknown) && std::filesystem::is_regular_file(input, unknown)) {
-      return Fail(ExitCode::Usage, "{} {} would replace {}; name another file", option, output,
-                  output == input ? "what is read" : input + ", which is read");
-    }
+    FAIL_IF(std::filesystem::equivalent(output, input, unknown) && std::filesystem::is_regular_file(input, unknown),
+            ExitCode::Usage, "{} {} would replace {}; name another file", option, output,
+            output == input ? "what is read" : input + ", which is read");
     folders.push_back(Resolved(input));
   }
   const std::filesystem::path file = Resolved(output);
   for (std::filesystem::path folder = file.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
-    if (IsOfRun(folder) || std::ranges::find(folders, folder) != folders.end()) {
-      return Fail(ExitCode::Usage, "{} {} would lie in {}, where a run keeps its files; name another folder", option,
-                  output, folder.string());
-    }
+    FAIL_IF(IsOfRun(folder) || std::ranges::find(folders, folder) != folders.end(), ExitCode::Usage,
+            "{} {} would lie in {}, where a run keeps its files; name another folder", option, output, folder.string());
   }
   return Success{};
 }

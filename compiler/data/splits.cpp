@@ -13,19 +13,15 @@ auto CountSamples(int64_t seq, int64_t eval_tokens, int64_t num_tokens) -> Split
 auto CutIntoSamples(const DataSource& data, const TokenSource& source, int64_t num_tokens, size_t num_files)
     -> ErrorOr<Splits> {
   const Splits splits = CountSamples(data.seq, data.eval_tokens, num_tokens);
-  if (splits.train_samples == 0) {
-    return Fail(ExitCode::RecipeRejected,
-                "{}{} tokens in {} file{}, {} of them held out by `data.eval_tokens`: {} left to train on, and one "
-                "sample takes {} (`model.seq` + 1)",
-                source.name.empty() ? "" : fmt::format("source {}: ", source.name), num_tokens, num_files,
-                num_files == 1 ? "" : "s", data.eval_tokens, std::max<int64_t>(num_tokens - data.eval_tokens, 0),
-                data.seq + 1);
-  }
-  if (data.eval_tokens > 0 && splits.eval_samples == 0) {
-    return Fail(ExitCode::RecipeRejected,
-                "`data.eval_tokens` is {}, and one sample takes {} (`model.seq` + 1); hold out more, or 0 for none",
-                data.eval_tokens, data.seq + 1);
-  }
+  FAIL_IF(splits.train_samples == 0, ExitCode::RecipeRejected,
+          "{}{} tokens in {} file{}, {} of them held out by `data.eval_tokens`: {} left to train on, and one "
+          "sample takes {} (`model.seq` + 1)",
+          source.name.empty() ? "" : fmt::format("source {}: ", source.name), num_tokens, num_files,
+          num_files == 1 ? "" : "s", data.eval_tokens, std::max<int64_t>(num_tokens - data.eval_tokens, 0),
+          data.seq + 1);
+  FAIL_IF(data.eval_tokens > 0 && splits.eval_samples == 0, ExitCode::RecipeRejected,
+          "`data.eval_tokens` is {}, and one sample takes {} (`model.seq` + 1); hold out more, or 0 for none",
+          data.eval_tokens, data.seq + 1);
   return splits;
 }
 

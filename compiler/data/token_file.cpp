@@ -33,21 +33,18 @@ static auto JudgeRaw(TokenFile& file, const TokenFileHeader& header, TokenFormat
                 "whose files have no header: set `data.format` to bin",
                 noun, file.path, header.num_tokens, ToText(format));
   }
-  if (file.file_bytes % file.type.bytes != 0) {
-    return Fail(ExitCode::RecipeRejected, "{} file {} has {} bytes, which is no multiple of {} (`data.format` is {})",
-                noun, file.path, file.file_bytes, file.type.bytes, ToText(format));
-  }
+  FAIL_IF(file.file_bytes % file.type.bytes != 0, ExitCode::RecipeRejected,
+          "{} file {} has {} bytes, which is no multiple of {} (`data.format` is {})", noun, file.path, file.file_bytes,
+          file.type.bytes, ToText(format));
   return Success{};
 }
 
 /// A file with llm.c's header.
 static auto JudgeBin(TokenFile& file, const TokenFileHeader& header, const std::string& noun) -> Status {
-  if (file.file_bytes < TokenFileHeader::Bytes) {
-    return Fail(ExitCode::RecipeRejected,
-                "{} file {} has {} bytes, so it has no llm.c header, which is {}; if it holds raw ids, set "
-                "`data.format` to u8, u16 or u32",
-                noun, file.path, file.file_bytes, TokenFileHeader::Bytes);
-  }
+  FAIL_IF(file.file_bytes < TokenFileHeader::Bytes, ExitCode::RecipeRejected,
+          "{} file {} has {} bytes, so it has no llm.c header, which is {}; if it holds raw ids, set "
+          "`data.format` to u8, u16 or u32",
+          noun, file.path, file.file_bytes, TokenFileHeader::Bytes);
   if (HasLlama3Header(header)) {
     return RefuseLlama3(file, noun);
   }
@@ -58,16 +55,13 @@ static auto JudgeBin(TokenFile& file, const TokenFileHeader& header, const std::
                 is_indexed ? "an .idx lies beside it, so set `data.format` to megatron"
                            : "if it holds raw ids, set `data.format` to u8, u16 or u32");
   }
-  if (header.version != TokenFileHeader::Version) {
-    return Fail(ExitCode::RecipeRejected, "{} file {} has bin version {}; this program reads version {} (u16 ids)",
-                noun, file.path, header.version, TokenFileHeader::Version);
-  }
+  FAIL_IF(header.version != TokenFileHeader::Version, ExitCode::RecipeRejected,
+          "{} file {} has bin version {}; this program reads version {} (u16 ids)", noun, file.path, header.version,
+          TokenFileHeader::Version);
   const int64_t expected = TokenFileHeader::Bytes + int64_t{header.num_tokens} * file.type.bytes;
-  if (header.num_tokens < 0 || file.file_bytes != expected) {
-    return Fail(ExitCode::RecipeRejected,
-                "{} file {} has {} bytes, its header says {} tokens, which is {} bytes; write it again", noun,
-                file.path, file.file_bytes, header.num_tokens, expected);
-  }
+  FAIL_IF(header.num_tokens < 0 || file.file_bytes != expected, ExitCode::RecipeRejected,
+          "{} file {} has {} bytes, its header says {} tokens, which is {} bytes; write it again", noun, file.path,
+          file.file_bytes, header.num_tokens, expected);
   file.header_bytes = TokenFileHeader::Bytes;
   return Success{};
 }
@@ -81,9 +75,7 @@ static auto JudgeMegatron(TokenFile& file, const FilePurpose& purpose) -> Status
 auto OpenTokenFile(const std::string& path, TokenFormat format, const FilePurpose& purpose) -> ErrorOr<TokenFile> {
   ASSIGN_OR_RETURN(auto descriptor, OpenDataFile(path, purpose));
   const auto file_bytes = FileBytes(descriptor);
-  if (!file_bytes) {
-    return Fail(ExitCode::RecipeRejected, "{} file: {}", purpose.noun, file_bytes.error().message);
-  }
+  FAIL_IF(!file_bytes, ExitCode::RecipeRejected, "{} file: {}", purpose.noun, file_bytes.error().message);
   TokenFile file{.path = path, .descriptor = std::move(descriptor), .file_bytes = *file_bytes, .type = {}};
   TokenFileHeader header;
   if (file.file_bytes >= TokenFileHeader::Bytes) {

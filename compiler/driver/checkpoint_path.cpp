@@ -56,10 +56,8 @@ auto CheckpointOrNewest(const std::string& given, const Plan& plan) -> ErrorOr<s
   }
   const std::string& folder = plan.run.checkpoint_dir.empty() ? plan.run.run_dir : plan.run.checkpoint_dir;
   std::string newest = NewestBelow(folder);
-  if (newest.empty()) {
-    return Fail(ExitCode::Checkpoint, "run {} has no checkpoint in {} yet; train it first, or name one by --checkpoint",
-                plan.run.run_id, folder);
-  }
+  FAIL_IF(newest.empty(), ExitCode::Checkpoint,
+          "run {} has no checkpoint in {} yet; train it first, or name one by --checkpoint", plan.run.run_id, folder);
   return newest;
 }
 

@@ -37,9 +37,8 @@ static auto Eval(EvalOptions options) -> Status {
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {
     RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));
-    if (options.checkpoint.empty()) {
-      return Fail(ExitCode::Usage, "{} is a plan; name the checkpoint by --checkpoint", options.recipe.path);
-    }
+    FAIL_IF(options.checkpoint.empty(), ExitCode::Usage, "{} is a plan; name the checkpoint by --checkpoint",
+            options.recipe.path);
     const auto path = PathForRuntime(options.recipe.path, *named.text);
     return path ? BecomeEvaluation(*path, DeviceOfPlanText(*named.text), options.checkpoint, options) : path.error();
   }
@@ -52,12 +51,10 @@ static auto Eval(EvalOptions options) -> Status {
   if (!plan) {
     return plan.error();
   }
-  if (plan->data.eval_tokens == 0 && !plan->data.has_eval_files()) {
-    return Fail(ExitCode::RecipeRejected,
-                "{} holds out no tokens (`eval_tokens` in [data] is 0), so there is nothing to evaluate\n"
-                "use --set 'data.eval=[\"FILE\"]' with a file that the run did not train on",
-                options.recipe.path);
-  }
+  FAIL_IF(plan->data.eval_tokens == 0 && !plan->data.has_eval_files(), ExitCode::RecipeRejected,
+          "{} holds out no tokens (`eval_tokens` in [data] is 0), so there is nothing to evaluate\n"
+          "use --set 'data.eval=[\"FILE\"]' with a file that the run did not train on",
+          options.recipe.path);
   ASSIGN_OR_RETURN(const auto checkpoint, CheckpointOrNewest(options.checkpoint, *plan));
   // Nothing of an evaluation stays on disk, its plan included.
   ASSIGN_OR_RETURN(const auto path, TextInMemory(PrintPlan(*plan)));

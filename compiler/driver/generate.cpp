@@ -59,9 +59,8 @@ template <class T>
 static auto NumberIn(std::string_view option, std::string_view text, T least, T most) -> ErrorOr<T> {
   const auto number = ParseWhole<T>(text);
   // A comparison with a NaN is false.
-  if (!number || !(*number >= least && *number <= most)) {
-    return Fail(ExitCode::Usage, "{}: `{}` stands where a number from {} to {} belongs", option, text, least, most);
-  }
+  FAIL_IF(!number || !(*number >= least && *number <= most), ExitCode::Usage,
+          "{}: `{}` stands where a number from {} to {} belongs", option, text, least, most);
   return *number;
 }
 
@@ -91,18 +90,16 @@ static auto CompileFor(const Recipe& recipe, int64_t samples, const std::string&
   CheckRecipe(changed, diagnostics);
   auto plan = diagnostics.has_errors() ? ErrorOr<Plan>(Error{ExitCode::RecipeRejected, ""})
                                        : Compile(changed, {.run_dir = RunDirOfCheckpoint(checkpoint)}, diagnostics);
-  if (!plan && diagnostics.has_errors()) {
-    return Fail(ExitCode::RecipeRejected, "for one sample per rank: {}", diagnostics.all().front().text);
-  }
+  FAIL_IF(!plan && diagnostics.has_errors(), ExitCode::RecipeRejected, "for one sample per rank: {}",
+          diagnostics.all().front().text);
   return plan;
 }
 
 static auto Generate(const GenerateOptions& options, const Question& question) -> Status {
   const std::string given = CheckpointAt(options.checkpoint);
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
-  if (named.is_plan) {
-    return Fail(ExitCode::Usage, "{} is a plan, whose batch is what it is; name its recipe", options.recipe.path);
-  }
+  FAIL_IF(named.is_plan, ExitCode::Usage, "{} is a plan, whose batch is what it is; name its recipe",
+          options.recipe.path);
   RecipeSource source(options.recipe, named.text);
   source.set_file_checks(FileChecks::None);
   if (const auto place = FindPlace(std::getenv); place && *place) {
@@ -113,12 +110,10 @@ static auto Generate(const GenerateOptions& options, const Question& question) -
   if (!recipe) {
     return recipe.error();
   }
-  if (!recipe->loss.head.empty() || recipe->data.targets.is_set) {
-    return Fail(ExitCode::RecipeRejected,
-                "{} has heads or targets of its own ([[loss.head]], data.targets), and files of theirs would have to "
-                "lie beside the ids",
-                options.recipe.path);
-  }
+  FAIL_IF(!recipe->loss.head.empty() || recipe->data.targets.is_set, ExitCode::RecipeRejected,
+          "{} has heads or targets of its own ([[loss.head]], data.targets), and files of theirs would have to "
+          "lie beside the ids",
+          options.recipe.path);
   ASSIGN_OR_RETURN(const auto ids, question.find_ids(*recipe));
   const int64_t samples = CeilDiv(std::ssize(ids), *recipe->model.seq);
   ASSIGN_OR_RETURN(const auto plan, CompileFor(*recipe, question.takes_all_samples ? samples : 1, given));
@@ -140,9 +135,8 @@ static auto IdsOfFile(const Recipe& recipe, const std::string& path) -> ErrorOr<
   const FilePurpose purpose{.noun = "token", .key = "--tokens"};
   const VocabRange range{.vocab = *recipe.model.vocab, .vocab_name = "`model.vocab`"};
   ASSIGN_OR_RETURN(const auto file, OpenTokenFile(path, *recipe.data.format, purpose));
-  if (file.num_ids == 0 || file.num_ids > Most) {
-    return Fail(ExitCode::Usage, "--tokens {} has {} ids; it takes 1 to {}", path, file.num_ids, Most);
-  }
+  FAIL_IF(file.num_ids == 0 || file.num_ids > Most, ExitCode::Usage, "--tokens {} has {} ids; it takes 1 to {}", path,
+          file.num_ids, Most);
   std::vector<uint8_t> raw(static_cast<size_t>(file.num_ids * file.type.bytes));
   RETURN_IF_ERROR(ReadAll(file.descriptor, raw.data(), std::ssize(raw), file.header_bytes));
   Ids ids(static_cast<size_t>(file.num_ids));
@@ -177,18 +171,15 @@ static auto IdsOfPrompt(const SampleOptions& options, int64_t vocab) -> ErrorOr<
     ids.push_back(id);
   }
   for (const int32_t id : ids) {
-    if (id >= vocab) {
-      return Fail(ExitCode::Usage, "the prompt has id {}, and the model's vocabulary ends at {}", id, vocab - 1);
-    }
+    FAIL_IF(id >= vocab, ExitCode::Usage, "the prompt has id {}, and the model's vocabulary ends at {}", id, vocab - 1);
   }
   return ids.empty() ? ErrorOr<Ids>(Fail(ExitCode::Usage, "the prompt is empty; a model needs an id to go on from"))
                      : ErrorOr<Ids>(std::move(ids));
 }
 
 static auto Sample(const SampleOptions& options) -> Status {
-  if (options.prompt.empty() == options.prompt_ids.empty()) {
-    return Fail(ExitCode::Usage, "write either --prompt TEXT or --prompt-ids IDS");
-  }
+  FAIL_IF(options.prompt.empty() == options.prompt_ids.empty(), ExitCode::Usage,
+          "write either --prompt TEXT or --prompt-ids IDS");
   const auto tokens_out = NumberIn<int64_t>("--tokens-out", options.tokens_out, 1, 1'000'000);
   const auto temperature = NumberIn<double>("--temperature", options.temperature, 0, 1000);
   const auto seed = NumberIn<uint64_t>("--sample-seed", options.seed, 0, UINT64_MAX);

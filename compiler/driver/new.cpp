@@ -44,12 +44,9 @@ using ModelValues = std::map<std::string, std::string, std::less<>>;
 
 static auto Put(const std::string& path, std::string_view text) -> Status {
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0 && errno == EEXIST) {
-    return Fail(ExitCode::Usage, "{} exists, and stays as it is; name a file that does not exist", path);
-  }
-  if (descriptor < 0) {
-    return Fail(ExitCode::Environment, "cannot make {}: {}", path, std::strerror(errno));
-  }
+  FAIL_IF(descriptor < 0 && errno == EEXIST, ExitCode::Usage,
+          "{} exists, and stays as it is; name a file that does not exist", path);
+  FAIL_IF(descriptor < 0, ExitCode::Environment, "cannot make {}: {}", path, std::strerror(errno));
   const std::string_view all = text;
   while (!text.empty()) {
     const ssize_t written = write(descriptor, text.data(), text.size());
@@ -127,13 +124,9 @@ static auto ModelLines(ModelValues values) -> std::string {
 static auto RecipeFromConfiguration(const std::string& path) -> ErrorOr<std::string> {
   // One byte more than is taken, so that a longer file is refused.
   auto text = ReadFile(path, MaxRecipeBytes + 1);
-  if (!text) {
-    return Fail(ExitCode::Usage, "--from {}: {}", path, text.error().message);
-  }
+  FAIL_IF(!text, ExitCode::Usage, "--from {}: {}", path, text.error().message);
   auto recipe = RecipeFromTorchtitan(path, *std::move(text));
-  if (!recipe) {
-    return Fail(recipe.error().code, "--from {}", recipe.error().message);
-  }
+  FAIL_IF(!recipe, recipe.error().code, "--from {}", recipe.error().message);
   for (const std::string& line : recipe->not_carried) {
     RETURN_IF_ERROR(WriteResult(fmt::format("not carried over: {}\n", line)));
   }
@@ -146,22 +139,16 @@ static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
     return RecipeFromConfiguration(options.from);
   }
   const auto directory = OpenDirectory(PosixFs(), options.from);
-  if (!directory) {
-    return Fail(ExitCode::Usage, "--from: {}", directory.error().message);
-  }
+  FAIL_IF(!directory, ExitCode::Usage, "--from: {}", directory.error().message);
   const auto contents = HoldsSeed(*directory) ? ReadSeedContents(*directory)
                                               : Fail(ExitCode::Checkpoint,
                                                      "it has no config.json; name the directory of a "
                                                      "model of Hugging Face");
-  if (!contents) {
-    return Fail(contents.error().code, "--from {}: {}", options.from, contents.error().message);
-  }
-  if (!contents->manifest.published) {
-    return Fail(ExitCode::Usage,
-                "--from {}: it is a checkpoint of run {}; take the recipe of that run, and name the checkpoint in "
-                "`start.first`",
-                options.from, contents->manifest.run_id);
-  }
+  FAIL_IF(!contents, contents.error().code, "--from {}: {}", options.from, contents.error().message);
+  FAIL_IF(!contents->manifest.published, ExitCode::Usage,
+          "--from {}: it is a checkpoint of run {}; take the recipe of that run, and name the checkpoint in "
+          "`start.first`",
+          options.from, contents->manifest.run_id);
   RETURN_IF_ERROR(CheckWorkingDirectory());
   ModelValues values;
   for (const auto& [key, value] : contents->manifest.recipe) {
@@ -181,13 +168,11 @@ static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
 
 static auto WriteNew(const NewOptions& options) -> Status {
   const bool has_preset = !options.preset.empty();
-  if (has_preset && !options.from.empty()) {
-    return Fail(ExitCode::Usage, "--preset and --from both say which model; give one of them");
-  }
+  FAIL_IF(has_preset && !options.from.empty(), ExitCode::Usage,
+          "--preset and --from both say which model; give one of them");
   const std::string name = has_preset ? options.preset : "llama-debug";
-  if (PresetNamed(name) == nullptr) {
-    return Fail(ExitCode::Usage, "--preset: \"{}\" is no preset of a model\n{}", name, HelpOnPresets(name));
-  }
+  FAIL_IF(PresetNamed(name) == nullptr, ExitCode::Usage, "--preset: \"{}\" is no preset of a model\n{}", name,
+          HelpOnPresets(name));
   RETURN_IF_ERROR(CheckReplacesNone("new", options.path, {}));
   ASSIGN_OR_RETURN(const auto text, options.from.empty() ? StarterRecipe(name) : RecipeFrom(options));
   RETURN_IF_ERROR(Put(options.path, text));

@@ -44,9 +44,8 @@ auto WriteResult(std::string_view text) -> Status {
   if (!shown.empty()) {
     text = shown;
   }
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    return Fail(ExitCode::Environment, "cannot write to stdout: {}", std::strerror(errno));
-  }
+  FAIL_IF(std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0,
+          ExitCode::Environment, "cannot write to stdout: {}", std::strerror(errno));
   return Success{};
 }
 

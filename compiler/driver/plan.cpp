@@ -106,16 +106,12 @@ static auto FindRealisedInit(const Plan& plan, const std::string& run_dir) -> Er
   }
   const auto folder = OpenDirectory(PosixFs(), path);
   const auto record = folder ? NewestInitRecord(*folder) : folder.error();
-  if (!record) {
-    return Fail(ExitCode::Usage, "{}", record.error().message);
-  }
+  FAIL_IF(!record, ExitCode::Usage, "{}", record.error().message);
   if (*record) {
     return std::optional(ReadRealisedInit((*record)->first, (*record)->second, plan));
   }
-  if (!run_dir.empty()) {
-    return Fail(ExitCode::Usage, "no run in {} has a record of its initial values ({}/NNNN/{})", path, AttemptsName,
-                InitRecordName);
-  }
+  FAIL_IF(!run_dir.empty(), ExitCode::Usage, "no run in {} has a record of its initial values ({}/NNNN/{})", path,
+          AttemptsName, InitRecordName);
   return std::optional<RealisedInit>();
 }
 
@@ -256,9 +252,8 @@ static auto CheckReportOptions(const PlanOptions& options) -> Status {
                             : !options.emit.empty() && options.emit != "explain" ? "--emit=" + options.emit
                             : !options.section.empty()                           ? "--section"
                                                                                  : "";
-  if (options.format == "html" && !other.empty()) {
-    return Fail(ExitCode::Usage, "--format html is a page of the report, and {} asks for something else", other);
-  }
+  FAIL_IF(options.format == "html" && !other.empty(), ExitCode::Usage,
+          "--format html is a page of the report, and {} asks for something else", other);
   if (options.fit.empty()) {
     return Success{};
   }

@@ -122,10 +122,8 @@ auto SetOption(const RecipeOptions& options) -> GivenOption {
 
 auto RefuseRecipeOptions(const std::string& path, const std::vector<GivenOption>& options) -> Status {
   for (const GivenOption& option : options) {
-    if (option.is_given) {
-      return Fail(ExitCode::Usage, "{} acts on a recipe, and {} is a plan; make the plan again from its recipe",
-                  option.name, path);
-    }
+    FAIL_IF(option.is_given, ExitCode::Usage,
+            "{} acts on a recipe, and {} is a plan; make the plan again from its recipe", option.name, path);
   }
   return Success{};
 }

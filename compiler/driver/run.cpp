@@ -43,17 +43,13 @@ static auto IsAwaited(const std::optional<LaunchPlace>& place) -> bool { return 
 /// than the launch has, or its ranks do not lie on so many.
 static auto CheckHosts(const Mesh& mesh, const LaunchPlace& place) -> Status {
   const int64_t num_ranks = mesh.num_ranks();
-  if (mesh.hosts == 1 && num_ranks % place.num_hosts() != 0) {
-    return Fail(ExitCode::Environment, ErrorKind::FoundByAll,
-                "{} started processes on {}, and the mesh has {}, so that hosts cannot have equally many; launch on a "
-                "number of hosts that divides {}, or change [mesh]",
-                place.launcher, Counted(place.num_hosts(), "host"), Counted(num_ranks, "rank"), num_ranks);
-  }
-  if (mesh.hosts != place.num_hosts()) {
-    return Fail(ExitCode::Environment, ErrorKind::FoundByAll,
-                "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {}", mesh.hosts,
-                place.launcher, Counted(place.num_hosts(), "host"), Counted(mesh.hosts, "host"));
-  }
+  FAIL_IF(mesh.hosts == 1 && num_ranks % place.num_hosts() != 0, ExitCode::Environment, ErrorKind::FoundByAll,
+          "{} started processes on {}, and the mesh has {}, so that hosts cannot have equally many; launch on a "
+          "number of hosts that divides {}, or change [mesh]",
+          place.launcher, Counted(place.num_hosts(), "host"), Counted(num_ranks, "rank"), num_ranks);
+  FAIL_IF(mesh.hosts != place.num_hosts(), ExitCode::Environment, ErrorKind::FoundByAll,
+          "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {}", mesh.hosts,
+          place.launcher, Counted(place.num_hosts(), "host"), Counted(mesh.hosts, "host"));
   return Success{};
 }
 

@@ -62,9 +62,7 @@ auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> 
   }
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) {
-    return Fail(ExitCode::Environment, "cannot tell where shardc lies: /proc/self/exe: {}", error.message());
-  }
+  FAIL_IF(error, ExitCode::Environment, "cannot tell where shardc lies: /proc/self/exe: {}", error.message());
   const DeviceFamily family = FactsOf(device).family;
   const std::string program = (self.parent_path() / ProgramFor(family)).string();
   if (family != DeviceFamily::Cpu) {
@@ -79,11 +77,9 @@ auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> 
   std::fflush(nullptr);
   execv(program.c_str(), argv.data());
   const int why = errno;
-  if (family != DeviceFamily::Cpu && why == ENOENT) {
-    return Fail(ExitCode::Environment,
-                "the plan is for {}, and this build has no {}, which `tools/dev build --cuda` makes beside shardc",
-                ToText(device), ProgramFor(family));
-  }
+  FAIL_IF(family != DeviceFamily::Cpu && why == ENOENT, ExitCode::Environment,
+          "the plan is for {}, and this build has no {}, which `tools/dev build --cuda` makes beside shardc",
+          ToText(device), ProgramFor(family));
   return Fail(ExitCode::Environment, "cannot start {}: {}; shardc and {} lie in one folder", program,
               std::strerror(why), ProgramFor(family));
 }
@@ -91,9 +87,7 @@ auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> 
 auto TextInMemory(std::string_view text) -> ErrorOr<std::string> {
   // Stays open over exec: no MFD_CLOEXEC.
   const int fd = memfd_create("shardc", 0);
-  if (fd < 0) {
-    return Fail(ExitCode::Environment, "cannot make a file in memory: {}", std::strerror(errno));
-  }
+  FAIL_IF(fd < 0, ExitCode::Environment, "cannot make a file in memory: {}", std::strerror(errno));
   Descriptor file(PosixFs(), fd, "a file in memory");
   RETURN_IF_ERROR(AppendAll(file, text));
   return fmt::format("/proc/self/fd/{}", file.Release());

@@ -33,9 +33,7 @@ static auto TooMany() -> Error {
 /// Appends the bytes of one file as tokens; returns how many. Errors: there are more than `most`.
 static auto AppendFile(const std::string& path, int64_t most, AtomicFile& output) -> ErrorOr<int64_t> {
   const auto file = OpenToRead(path);
-  if (!file) {
-    return Fail(file.error().code, "cannot read {}: {}", path, file.error().message);
-  }
+  FAIL_IF(!file, file.error().code, "cannot read {}: {}", path, file.error().message);
   if (const auto status = StatusOf(*file); status && status->kind == EntryKind::File && status->bytes > most) {
     return TooMany();
   }
@@ -64,9 +62,7 @@ static auto AppendFile(const std::string& path, int64_t most, AtomicFile& output
 }
 
 static auto Tokenize(const TokenizeOptions& options) -> Status {
-  if (!options.bytes) {
-    return Fail(ExitCode::Usage, "tokenize makes tokens of bytes only: add --bytes");
-  }
+  FAIL_IF(!options.bytes, ExitCode::Usage, "tokenize makes tokens of bytes only: add --bytes");
   RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, options.files));
   ASSIGN_OR_RETURN(auto output, AtomicFile::Create(options.output));
   RETURN_IF_ERROR(output.Append(TokenFileHeaderBytes(0)));
@@ -75,9 +71,7 @@ static auto Tokenize(const TokenizeOptions& options) -> Status {
     ASSIGN_OR_RETURN(const auto count, AppendFile(file, MaxTokens - num_tokens, output));
     num_tokens += count;
   }
-  if (num_tokens == 0) {
-    return Fail(ExitCode::Usage, "the files hold no bytes");
-  }
+  FAIL_IF(num_tokens == 0, ExitCode::Usage, "the files hold no bytes");
   RETURN_IF_ERROR(output.Overwrite(0, TokenFileHeaderBytes(num_tokens)));
   RETURN_IF_ERROR(output.Commit());
   return WriteResult(fmt::format("{}: {} tokens\n", PrintableLine(options.output), num_tokens));

@@ -26,9 +26,7 @@ auto AxisSetFromText(std::string_view text) -> ErrorOr<AxisSet> {
     const size_t plus = text.find('+');
     const std::string_view word = text.substr(0, plus);
     const auto axis = FromText<Axis>(word);
-    if (!axis) {
-      return Fail(ExitCode::Usage, "no axis `{}`; axes are {}", word, fmt::join(EnumNames<Axis>::names, ", "));
-    }
+    FAIL_IF(!axis, ExitCode::Usage, "no axis `{}`; axes are {}", word, fmt::join(EnumNames<Axis>::names, ", "));
     axes = axes | AxisSet::Of(*axis);
     if (plus == std::string_view::npos) {
       return axes;

@@ -210,9 +210,7 @@ auto SpreadOverTp(Plan& plan, const Origin& origin) -> Status {
     for (const Op& op : whole) {
       spreader.Add(op);
     }
-    if (!spreader.refusal().empty()) {
-      return Fail(ExitCode::RecipeRejected, "mesh.tp: {}", spreader.refusal());
-    }
+    FAIL_IF(!spreader.refusal().empty(), ExitCode::RecipeRejected, "mesh.tp: {}", spreader.refusal());
   }
   return Success{};
 }

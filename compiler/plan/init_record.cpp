@@ -48,15 +48,11 @@ auto Take(ErrorOr<T> read, T& target, Status& status) -> void {
 
 auto ReadShape(const JsonReader& parameter) -> ErrorOr<Dims> {
   ASSIGN_OR_RETURN(const auto list, parameter.List("shape"));
-  if (list->size() > Dims::max_size()) {
-    return Fail(ExitCode::Usage, "\"shape\" has more than {} numbers", Dims::max_size());
-  }
+  FAIL_IF(list->size() > Dims::max_size(), ExitCode::Usage, "\"shape\" has more than {} numbers", Dims::max_size());
   Dims shape;
   for (const nlohmann::json& item : *list) {
     const auto size = JsonCount(item, ExitCode::Usage);
-    if (!size) {
-      return Fail(ExitCode::Usage, "\"shape\": {}", size.error().message);
-    }
+    FAIL_IF(!size, ExitCode::Usage, "\"shape\": {}", size.error().message);
     shape.push_back(*size);
   }
   return shape;
@@ -72,9 +68,8 @@ auto ReadParameter(const nlohmann::json& entry) -> ErrorOr<RealisedParameter> {
   Take(reader.Number("std"), parameter.std, status);
   Take(reader.Enum<DType>("dtype"), parameter.dtype, status);
   Take(ReadShape(reader), parameter.shape, status);
-  if (!status) {
-    return Fail(ExitCode::Usage, "{}{}{}", parameter.name, parameter.name.empty() ? "" : ": ", status.error().message);
-  }
+  FAIL_IF(!status, ExitCode::Usage, "{}{}{}", parameter.name, parameter.name.empty() ? "" : ": ",
+          status.error().message);
   return parameter;
 }
 
@@ -82,14 +77,11 @@ auto ReadParameter(const nlohmann::json& entry) -> ErrorOr<RealisedParameter> {
 
 auto ParseInitRecord(std::string_view text) -> ErrorOr<InitRecord> {
   const auto json = ParseJson(text, ExitCode::Usage);
-  if (!json || !json->is_object()) {
-    return Fail(ExitCode::Usage, "it is no JSON object");
-  }
+  FAIL_IF(!json || !json->is_object(), ExitCode::Usage, "it is no JSON object");
   const JsonReader reader(*json, ExitCode::Usage);
   ASSIGN_OR_RETURN(const auto version, reader.String("format_version"));
-  if (!version.starts_with(fmt::format("{}.", MajorVersion))) {
-    return Fail(ExitCode::Usage, "it has format version {}, this program reads version {}", version, MajorVersion);
-  }
+  FAIL_IF(!version.starts_with(fmt::format("{}.", MajorVersion)), ExitCode::Usage,
+          "it has format version {}, this program reads version {}", version, MajorVersion);
   InitRecord record;
   Status status = Success{};
   Take(reader.Unsigned("seed"), record.seed, status);

@@ -15,10 +15,8 @@ auto SampleShares::Create(const DataSource& data, int64_t samples_per_step, int6
   shares.samples_per_step_ = samples_per_step;
   for (const TokenSource& source : data.sources) {
     ExprResult<Expr> weight = ParseExpr(source.weight, ExprKind::Schedule);
-    if (!weight.ok()) {
-      return Fail(ExitCode::RecipeRejected, "the weight of {}, {}, does not read: {}", source.name, source.weight,
-                  weight.errors.front().message);
-    }
+    FAIL_IF(!weight.ok(), ExitCode::RecipeRejected, "the weight of {}, {}, does not read: {}", source.name,
+            source.weight, weight.errors.front().message);
     shares.names_.push_back(source.name);
     shares.weights_.emplace_back(std::move(weight.value), steps);
     if (!shares.weights_.back().is_constant()) {
@@ -34,20 +32,15 @@ auto SampleShares::At(int64_t step, std::vector<int64_t>& units) -> Status {
   double largest = 0;
   for (size_t s = 0; s < num_sources(); ++s) {
     const ExprResult<double> weight = weights_[s].At(at);
-    if (!weight.ok()) {
-      return Fail(ExitCode::RecipeRejected, "the weight of {} at step {}: {}", names_[s], at,
-                  weight.errors.front().message);
-    }
-    if (weight.value < 0) {
-      return Fail(ExitCode::RecipeRejected, "the weight of {} at step {} is {}; weights are 0 or more", names_[s], at,
-                  weight.value);
-    }
+    FAIL_IF(!weight.ok(), ExitCode::RecipeRejected, "the weight of {} at step {}: {}", names_[s], at,
+            weight.errors.front().message);
+    FAIL_IF(weight.value < 0, ExitCode::RecipeRejected, "the weight of {} at step {} is {}; weights are 0 or more",
+            names_[s], at, weight.value);
     values_[s] = weight.value;
     largest = std::max(largest, weight.value);
   }
-  if (largest == 0) {
-    return Fail(ExitCode::RecipeRejected, "at step {} the weights of all sources are 0: nothing is left to read", at);
-  }
+  FAIL_IF(largest == 0, ExitCode::RecipeRejected,
+          "at step {} the weights of all sources are 0: nothing is left to read", at);
   double sum = 0;
   for (double& value : values_) {
     value /= largest;

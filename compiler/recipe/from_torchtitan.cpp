@@ -348,14 +348,10 @@ auto RecipeFromTorchtitan(const std::string& name, std::string text) -> ErrorOr<
   Diagnostics diagnostics(&sources);
   TomlFault fault;
   const auto root = CheckText(sources, source, diagnostics) ? ParseToml(sources, source, fault) : std::nullopt;
-  if (!root) {
-    return Fail(ExitCode::RecipeRejected, "{}: {}", name,
-                diagnostics.has_errors() ? diagnostics.all().front().text
-                                         : fmt::format("line {}: {}", fault.at.line, fault.message));
-  }
-  if (!IsOfTorchtitan(*root)) {
-    return Fail(ExitCode::RecipeRejected, "{} has no key of torchtitan's configuration", name);
-  }
+  FAIL_IF(!root, ExitCode::RecipeRejected, "{}: {}", name,
+          diagnostics.has_errors() ? diagnostics.all().front().text
+                                   : fmt::format("line {}: {}", fault.at.line, fault.message));
+  FAIL_IF(!IsOfTorchtitan(*root), ExitCode::RecipeRejected, "{} has no key of torchtitan's configuration", name);
   Config config(*root);
   Lines lines;
   AddModel(config, lines);

@@ -49,19 +49,14 @@ static auto ReadRecord(const std::string& run_dir, const std::string& path) -> E
   const std::string none = fmt::format("it has neither {} nor {}", ManifestName, ConfigName);
   const auto directory = OpenDirectory(PosixFs(), run_dir);
   const auto status = directory ? StatusAt(*directory, SeedRecordName) : directory.error();
-  if (!status || status->kind == EntryKind::Missing) {
-    return Fail(ExitCode::Checkpoint, "{}", none);
-  }
+  FAIL_IF(!status || status->kind == EntryKind::Missing, ExitCode::Checkpoint, "{}", none);
   auto text = ReadFileAt(*directory, SeedRecordName, MaxManifestBytes);
   auto contents = text ? SeedContentsFromRecord(*std::move(text)) : text.error();
-  if (!contents) {
-    return Fail(ExitCode::Checkpoint, "its manifest as the run put it on record: {}", contents.error().message);
-  }
+  FAIL_IF(!contents, ExitCode::Checkpoint, "its manifest as the run put it on record: {}", contents.error().message);
   const Manifest& manifest = contents->manifest;
   const std::string name = manifest.published ? manifest.published->directory : CheckpointName(manifest.step);
-  if (std::filesystem::path(path).filename() != name) {
-    return Fail(ExitCode::Checkpoint, "{}, and the run began from another one, {} of {}", none, name, manifest.run_id);
-  }
+  FAIL_IF(std::filesystem::path(path).filename() != name, ExitCode::Checkpoint,
+          "{}, and the run began from another one, {} of {}", none, name, manifest.run_id);
   return contents;
 }
 

@@ -43,18 +43,12 @@ auto DeviceOfPlanText(std::string_view text) -> Device {
 
 /// Reads a plan without verifying it. The first fault ends the reading.
 static auto ReadPlan(const std::string& path, std::string_view text) -> ErrorOr<Plan> {
-  if (text.size() > MaxPlanBytes) {
-    return Fail(ExitCode::RecipeRejected, "{} has more than {} bytes, which no plan has\n{}", path, MaxPlanBytes,
-                MakeItAgain);
-  }
+  FAIL_IF(text.size() > MaxPlanBytes, ExitCode::RecipeRejected, "{} has more than {} bytes, which no plan has\n{}",
+          path, MaxPlanBytes, MakeItAgain);
   auto plan = ParsePlan(text);
-  if (!plan) {
-    return Fail(plan.error().code, "{}:{}\n{}", path, plan.error().message, MakeItAgain);
-  }
-  if (!plan->disabled.empty()) {
-    return Fail(ExitCode::RecipeRejected, "{} was made with the pass {} disabled; it is for reading, not for running",
-                path, ToText(plan->disabled[0]));
-  }
+  FAIL_IF(!plan, plan.error().code, "{}:{}\n{}", path, plan.error().message, MakeItAgain);
+  FAIL_IF(!plan->disabled.empty(), ExitCode::RecipeRejected,
+          "{} was made with the pass {} disabled; it is for reading, not for running", path, ToText(plan->disabled[0]));
   return plan;
 }
 

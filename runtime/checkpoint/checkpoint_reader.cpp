@@ -60,9 +60,7 @@ auto CheckpointReader::Open(CheckpointReaderOptions options) -> ErrorOr<std::uni
 
 auto CheckpointReader::Load() -> Status {
   auto directory = OpenDirectory(*options_.fs, options_.path);
-  if (!directory) {
-    return Fail(ExitCode::Checkpoint, "{}", directory.error().message);
-  }
+  FAIL_IF(!directory, ExitCode::Checkpoint, "{}", directory.error().message);
   directory_ = std::move(*directory);
   if (options_.purpose == ReadPurpose::Seed) {
     ASSIGN_OR_RETURN(auto contents, ReadSeedContents(directory_));
@@ -143,17 +141,11 @@ static auto FirstTensorIn(const Manifest& manifest, const std::string& file) -> 
 auto CheckpointReader::CheckFile(const std::string& name, const ManifestFile& expected) -> Status {
   auto file = OpenFileAt(directory_, name);
   auto bytes = file ? FileBytes(*file) : file.error();
-  if (!bytes) {
-    return Fail(ExitCode::Checkpoint, "{}; {}", bytes.error().message, RemedyOf(options_.purpose));
-  }
-  if (*bytes != expected.bytes) {
-    return Fail(ExitCode::Checkpoint, "{} has {} bytes, its manifest says {}; {}", file->path(), *bytes, expected.bytes,
-                RemedyOf(options_.purpose));
-  }
+  FAIL_IF(!bytes, ExitCode::Checkpoint, "{}; {}", bytes.error().message, RemedyOf(options_.purpose));
+  FAIL_IF(*bytes != expected.bytes, ExitCode::Checkpoint, "{} has {} bytes, its manifest says {}; {}", file->path(),
+          *bytes, expected.bytes, RemedyOf(options_.purpose));
   const auto actual = DigestOf(*file, *bytes);
-  if (!actual) {
-    return Fail(ExitCode::Checkpoint, "{}", actual.error().message);
-  }
+  FAIL_IF(!actual, ExitCode::Checkpoint, "{}", actual.error().message);
   if (*actual != expected.digest) {
     const std::string tensor = FirstTensorIn(manifest_, name);
     const std::string tensors = tensor.empty() ? "" : fmt::format(", which holds {} and others,", tensor);
@@ -168,9 +160,7 @@ auto CheckpointReader::FileNamed(const std::string& name) -> ErrorOr<ShardFile*>
     return found->second.get();
   }
   auto file = OpenFileAt(directory_, name);
-  if (!file) {
-    return Fail(ExitCode::Checkpoint, "{}", file.error().message);
-  }
+  FAIL_IF(!file, ExitCode::Checkpoint, "{}", file.error().message);
   auto shard = std::make_unique<ShardFile>();
   ASSIGN_OR_RETURN(auto header, ReadSafetensorsHeader(*file));
   shard->file = std::move(*file);
@@ -183,9 +173,7 @@ auto CheckpointReader::FileNamed(const std::string& name) -> ErrorOr<ShardFile*>
 
 auto CheckpointReader::ReadScalar(std::string_view name) const -> ErrorOr<double> {
   const auto found = manifest_.state.find(std::string(name));
-  if (found == manifest_.state.end()) {
-    return Fail(ExitCode::Checkpoint, "checkpoint {} has no scalar {}", options_.path, name);
-  }
+  FAIL_IF(found == manifest_.state.end(), ExitCode::Checkpoint, "checkpoint {} has no scalar {}", options_.path, name);
   return found->second;
 }
 
@@ -197,9 +185,8 @@ static auto StoredTypeOf(const ManifestTensor& tensor, StateRole role) -> DType 
 auto CheckpointReader::ReadElements(std::string_view name, StateRole role, const BoxInterval& wanted, DType dtype,
                                     void* out) -> Status {
   const auto tensor = manifest_.tensors.find(std::string(name));
-  if (tensor == manifest_.tensors.end()) {
-    return Fail(ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path, name);
-  }
+  FAIL_IF(tensor == manifest_.tensors.end(), ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path,
+          name);
   const std::string stored = StoredName(name, role);
   // The pieces are disjoint (CheckCover), so the count proves the cover.
   int64_t covered = 0;
@@ -214,21 +201,19 @@ auto CheckpointReader::ReadElements(std::string_view name, StateRole role, const
     });
     RETURN_IF_ERROR(status);
   }
-  if (covered != wanted.elements.size()) {
-    return Fail(ExitCode::Checkpoint, "checkpoint {}: {} has {} of the {} elements [{}, {})", options_.path, stored,
-                covered, wanted.elements.size(), wanted.elements.begin, wanted.elements.end);
-  }
+  FAIL_IF(covered != wanted.elements.size(), ExitCode::Checkpoint,
+          "checkpoint {}: {} has {} of the {} elements [{}, {})", options_.path, stored, covered,
+          wanted.elements.size(), wanted.elements.begin, wanted.elements.end);
   return Success{};
 }
 
 auto CheckpointReader::SourceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Source> {
   ASSIGN_OR_RETURN(auto shard, FileNamed(piece.file));
   const auto entry = shard->tensors.find(stored);
-  if (entry == shard->tensors.end() || entry->second->dtype != SafetensorsTypeOf(dtype) ||
-      NumElements(entry->second->shape) != piece.elements.size()) {
-    return Fail(ExitCode::Checkpoint, "{}: no {} tensor {} of {} elements, as the manifest says", shard->file.path(),
-                SafetensorsTypeOf(dtype), stored, piece.elements.size());
-  }
+  FAIL_IF(entry == shard->tensors.end() || entry->second->dtype != SafetensorsTypeOf(dtype) ||
+              NumElements(entry->second->shape) != piece.elements.size(),
+          ExitCode::Checkpoint, "{}: no {} tensor {} of {} elements, as the manifest says", shard->file.path(),
+          SafetensorsTypeOf(dtype), stored, piece.elements.size());
   return Source{shard, shard->header.data_begin + entry->second->data.begin};
 }
 
@@ -309,9 +294,8 @@ auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*
     return known->second.get();
   }
   const auto tensor = manifest_.tensors.find(std::string(name));
-  if (tensor == manifest_.tensors.end()) {
-    return Fail(ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path, name);
-  }
+  FAIL_IF(tensor == manifest_.tensors.end(), ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path,
+          name);
   std::vector<MappedTensor::MappedPiece> pieces;
   for (const Piece& piece : PiecesOf(manifest_, tensor->second, StateRole::Parameter)) {
     ASSIGN_OR_RETURN(const auto source, SourceOf(StoredName(name, piece.role), piece, tensor->second.dtype));

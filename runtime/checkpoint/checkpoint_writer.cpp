@@ -137,10 +137,9 @@ auto CheckpointWriter::CloseFile() -> ErrorOr<Written> {
   if (save_->failure) {
     return *save_->failure;
   }
-  if (save_->num_written != save_->pieces.size()) {
-    return Fail(ExitCode::InternalFault, "{} of {} pieces were given, or not in the order of the save section",
-                save_->num_written, save_->pieces.size());
-  }
+  FAIL_IF(save_->num_written != save_->pieces.size(), ExitCode::InternalFault,
+          "{} of {} pieces were given, or not in the order of the save section", save_->num_written,
+          save_->pieces.size());
   RETURN_IF_ERROR(save_->file.Fsync());
   RETURN_IF_ERROR(save_->file.Close());
   const auto [low, high] = save_->digest.Halves();

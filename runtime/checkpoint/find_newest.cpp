@@ -57,13 +57,11 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
       }
     }
   }
-  if (!newest && !skipped.empty()) {
-    return Fail(ExitCode::Checkpoint,
-                "{} holds no whole checkpoint of run {}, but: {}; to begin from scratch, move them away, or set "
-                "`checkpoint.dir` to "
-                "another folder",
-                dir, run_id, fmt::join(skipped, "; "));
-  }
+  FAIL_IF(!newest && !skipped.empty(), ExitCode::Checkpoint,
+          "{} holds no whole checkpoint of run {}, but: {}; to begin from scratch, move them away, or set "
+          "`checkpoint.dir` to "
+          "another folder",
+          dir, run_id, fmt::join(skipped, "; "));
   if (newest) {
     newest->skipped = std::move(skipped);
     newest->before = before ? before->path : "";

@@ -47,9 +47,8 @@ Lease::Lease(std::string directory, const std::string& run_id, LeaseOptions opti
 
 auto Lease::Acquire(const std::string& directory, const std::string& run_id, LeaseOptions options)
     -> ErrorOr<std::unique_ptr<Lease>> {
-  if (!IsPlainName(run_id)) {
-    return Fail(ExitCode::RecipeRejected, "run_id \"{}\" is no plain name (letters, digits, `.`, `_`, `-`)", run_id);
-  }
+  FAIL_IF(!IsPlainName(run_id), ExitCode::RecipeRejected,
+          "run_id \"{}\" is no plain name (letters, digits, `.`, `_`, `-`)", run_id);
   RETURN_IF_ERROR(MakeDirectories(*options.fs, directory));
   std::unique_ptr<Lease> lease(new Lease(directory, run_id, std::move(options)));
   const LeaseOptions& chosen = lease->options_;
@@ -215,26 +214,20 @@ auto Lease::Check() const -> Status {
     }
     const auto directory = OpenDirectory(*options_.fs, path_);
     auto looked = directory ? LookAtLease(*directory, options_.file_name) : directory.error();
-    if (!looked) {
-      return Fail(ExitCode::Environment, "{} {} may be another's now: {}", options_.what, path_,
-                  looked.error().message);
-    }
+    FAIL_IF(!looked, ExitCode::Environment, "{} {} may be another's now: {}", options_.what, path_,
+            looked.error().message);
     seen = *std::move(looked);
   }
   if (seen.token() == record_.token) {
     return Success{};
   }
-  if (seen.is_there && !seen.record) {
-    return Fail(ExitCode::Environment,
-                "{} {} is not this launch's any more: its {} was overwritten, and is no lease now; start again when no "
-                "other launch uses it",
-                options_.what, path_, options_.file_name);
-  }
-  if (!seen.is_there) {
-    return Fail(ExitCode::Environment,
-                "{} {} is not this launch's any more: its {} was removed; start again when no other launch uses it",
-                options_.what, path_, options_.file_name);
-  }
+  FAIL_IF(seen.is_there && !seen.record, ExitCode::Environment,
+          "{} {} is not this launch's any more: its {} was overwritten, and is no lease now; start again when no "
+          "other launch uses it",
+          options_.what, path_, options_.file_name);
+  FAIL_IF(!seen.is_there, ExitCode::Environment,
+          "{} {} is not this launch's any more: its {} was removed; start again when no other launch uses it",
+          options_.what, path_, options_.file_name);
   return Fail(ExitCode::Environment, "{} {} was taken over by {}, which saw no sign of life of this launch for {:g} s",
               options_.what, path_, seen.OwnerText(), options_.stale_after.value);
 }

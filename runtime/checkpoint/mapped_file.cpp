@@ -81,9 +81,8 @@ auto MappedFile::Map(const Descriptor& file, int64_t bytes) -> ErrorOr<std::uniq
   if (fstat(file.get(), &info) != 0) {
     return SystemError("examine", file.path());
   }
-  if (info.st_size != bytes || bytes == 0) {
-    return Fail(ExitCode::Checkpoint, "{} has {} bytes, its manifest says {}", file.path(), info.st_size, bytes);
-  }
+  FAIL_IF(info.st_size != bytes || bytes == 0, ExitCode::Checkpoint, "{} has {} bytes, its manifest says {}",
+          file.path(), info.st_size, bytes);
   InstallHandler();
   void* const data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_SHARED, file.get(), 0);
   if (data == MAP_FAILED) {
@@ -114,13 +113,10 @@ auto MappedFile::Check() const -> Status {
     return SystemError("examine", file_.path());
   }
   // The rest of the last page of a file that was cut reads as zeros without a signal.
-  if (range_.is_cut || info.st_size != static_cast<off_t>(bytes_)) {
-    return Fail(ExitCode::Checkpoint, "{} was cut short while it was read: it had {} bytes, and has {}", file_.path(),
-                bytes_, info.st_size);
-  }
-  if (info.st_mtim.tv_sec != modified_.tv_sec || info.st_mtim.tv_nsec != modified_.tv_nsec) {
-    return Fail(ExitCode::Checkpoint, "{} was written to while it was read", file_.path());
-  }
+  FAIL_IF(range_.is_cut || info.st_size != static_cast<off_t>(bytes_), ExitCode::Checkpoint,
+          "{} was cut short while it was read: it had {} bytes, and has {}", file_.path(), bytes_, info.st_size);
+  FAIL_IF(info.st_mtim.tv_sec != modified_.tv_sec || info.st_mtim.tv_nsec != modified_.tv_nsec, ExitCode::Checkpoint,
+          "{} was written to while it was read", file_.path());
   return Success{};
 }
 

@@ -111,13 +111,10 @@ auto DigestedOf(const Seed& seed) -> std::string_view {
 }
 
 auto MatchSeed(const Manifest& manifest, std::string_view digest, const Seed& seed) -> Status {
-  if (digest != seed.manifest) {
-    return Fail(
-        ExitCode::Checkpoint,
-        "it is not the one that the plan was made for: the digest of its {} is {}, the plan says {}; make the plan "
-        "again",
-        DigestedOf(seed), digest, seed.manifest);
-  }
+  FAIL_IF(digest != seed.manifest, ExitCode::Checkpoint,
+          "it is not the one that the plan was made for: the digest of its {} is {}, the plan says {}; make the plan "
+          "again",
+          DigestedOf(seed), digest, seed.manifest);
   Differences tensors;
   for (const SeedTensor& here : seed.tensors) {
     const auto there = manifest.tensors.find(here.name);
@@ -149,20 +146,16 @@ auto MatchWeights(const Manifest& manifest, const Plan& plan) -> Status {
   const int64_t done = std::min(manifest.step, plan.run.steps);
   ASSIGN_OR_RETURN(const auto other,
                    FirstOtherStep({before, there.steps}, {plan.data, plan.run.steps}, SamplesPerStep(plan), done));
-  if (other >= 0 && !weights.empty()) {
-    return Fail(ExitCode::Checkpoint,
-                "checkpoint of a run over other data: by `data.source.weight`, step {} has other samples than it was "
-                "trained on: {}; put it back, or begin a new run with another `start.run_id` and `checkpoint.dir`",
-                other, weights.Text());
-  }
-  if (other >= 0) {
-    return Fail(ExitCode::Checkpoint,
-                "train.steps is {} in the checkpoint, {} in this run, and with it the weights of the sources give step "
-                "{} other samples "
-                "than it was trained on; put it back, or begin a new run with another `start.run_id` and "
-                "`checkpoint.dir`",
-                there.steps, plan.run.steps, other);
-  }
+  FAIL_IF(other >= 0 && !weights.empty(), ExitCode::Checkpoint,
+          "checkpoint of a run over other data: by `data.source.weight`, step {} has other samples than it was "
+          "trained on: {}; put it back, or begin a new run with another `start.run_id` and `checkpoint.dir`",
+          other, weights.Text());
+  FAIL_IF(other >= 0, ExitCode::Checkpoint,
+          "train.steps is {} in the checkpoint, {} in this run, and with it the weights of the sources give step "
+          "{} other samples "
+          "than it was trained on; put it back, or begin a new run with another `start.run_id` and "
+          "`checkpoint.dir`",
+          there.steps, plan.run.steps, other);
   return Success{};
 }
 
@@ -226,23 +219,20 @@ auto MatchRunsSeed(const Manifest& manifest, const Seed& seed) -> Status {
 auto MatchOptimizer(const Manifest& manifest, const Plan& plan) -> Status {
   constexpr std::string_view OrElse =
       "or begin a new run from this one's parameters with `start.first = { seed = ... }` and another `start.run_id`";
-  if (manifest.optimizer != plan.run.optimizer) {
-    return Fail(ExitCode::Checkpoint,
-                "checkpoint of a run with another optimizer: `optimizer.name` is {} in the checkpoint, {} in this run; "
-                "put it back, {}",
-                ToText(manifest.optimizer), ToText(plan.run.optimizer), OrElse);
-  }
+  FAIL_IF(manifest.optimizer != plan.run.optimizer, ExitCode::Checkpoint,
+          "checkpoint of a run with another optimizer: `optimizer.name` is {} in the checkpoint, {} in this run; "
+          "put it back, {}",
+          ToText(manifest.optimizer), ToText(plan.run.optimizer), OrElse);
   for (const StateRole role : OptimizerRoles) {
     const bool is_there = std::ranges::any_of(
         manifest.tensors, [&](const auto& tensor) { return RolesOf(manifest, tensor.second).contains(role); });
     const bool is_here = std::ranges::any_of(plan.sub_vectors.begin(), plan.sub_vectors.end(),
                                              [&](const SubVector& own) { return StateOf(own, role).valid(); });
-    if (is_there != is_here && MayKeep(plan.run.optimizer, role) && !KeepsAlways(plan.run.optimizer, role)) {
-      return Fail(ExitCode::Checkpoint,
-                  "checkpoint of a run with other settings of {}: the run keeps {} {}, and these settings keep {}; put "
-                  "the keys of [optimizer] back, {}",
-                  ToText(plan.run.optimizer), is_there ? "a" : "no", ToText(role), is_here ? "one" : "none", OrElse);
-    }
+    FAIL_IF(is_there != is_here && MayKeep(plan.run.optimizer, role) && !KeepsAlways(plan.run.optimizer, role),
+            ExitCode::Checkpoint,
+            "checkpoint of a run with other settings of {}: the run keeps {} {}, and these settings keep {}; put "
+            "the keys of [optimizer] back, {}",
+            ToText(plan.run.optimizer), is_there ? "a" : "no", ToText(role), is_here ? "one" : "none", OrElse);
   }
   return Success{};
 }
@@ -258,21 +248,17 @@ auto MatchModel(const Manifest& manifest, const Plan& plan, const std::string& r
       model.Compare(KeyOf(key), there, std::string("not given"));
     }
   }
-  if (!model.empty()) {
-    return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}; {}", model.Text(), remedy);
-  }
+  FAIL_IF(!model.empty(), ExitCode::Checkpoint, "checkpoint of another model: {}; {}", model.Text(), remedy);
   return Success{};
 }
 
 auto MatchData(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
   const Differences data = CompareData(manifest.data, DescribeData(*options.plan, options.data_fingerprint,
                                                                    options.source_fingerprints, options.data_digests));
-  if (!data.empty()) {
-    return Fail(ExitCode::Checkpoint,
-                "checkpoint of a run over other data: {}; put it back, or begin a new run with another "
-                "`start.run_id` and `checkpoint.dir`",
-                data.Text());
-  }
+  FAIL_IF(!data.empty(), ExitCode::Checkpoint,
+          "checkpoint of a run over other data: {}; put it back, or begin a new run with another "
+          "`start.run_id` and `checkpoint.dir`",
+          data.Text());
   return Success{};
 }
 
@@ -341,13 +327,9 @@ auto MatchState(const Manifest& manifest, const CheckpointReaderOptions& options
   if (resume) {
     CompareScalars(manifest, plan, state);
   }
-  if (!shapes.empty()) {
-    return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}; {}", shapes.Text(), remedy);
-  }
-  if (!types.empty()) {
-    return Fail(ExitCode::Checkpoint, "`precision.master`, or an override of it, is another: {}; {}", types.Text(),
-                remedy);
-  }
+  FAIL_IF(!shapes.empty(), ExitCode::Checkpoint, "checkpoint of another model: {}; {}", shapes.Text(), remedy);
+  FAIL_IF(!types.empty(), ExitCode::Checkpoint, "`precision.master`, or an override of it, is another: {}; {}",
+          types.Text(), remedy);
   if (!frozen_here.empty() || !frozen_there.empty()) {
     const auto part = [](std::string_view which, const std::vector<std::string>& names) {
       return names.empty() ? std::string() : fmt::format("; {}: {}", which, Listed(names, MostNamed));

@@ -28,10 +28,8 @@ auto CheckpointWriter::OtherRun(const std::string& run_id) const -> Error {
 
 auto CheckpointWriter::MakeTemporary() -> Status {
   const RunSettings& run = options_.plan->run;
-  if (!IsPlainName(run.run_id)) {
-    return Fail(ExitCode::RecipeRejected, "run_id \"{}\" is no plain name (letters, digits, `.`, `_`, `-`)",
-                run.run_id);
-  }
+  FAIL_IF(!IsPlainName(run.run_id), ExitCode::RecipeRejected,
+          "run_id \"{}\" is no plain name (letters, digits, `.`, `_`, `-`)", run.run_id);
   RETURN_IF_ERROR(CheckOwner());
   RETURN_IF_ERROR(CheckManifestSize());
   RETURN_IF_ERROR(MakeDirectories(*options_.fs, options_.checkpoint_dir));

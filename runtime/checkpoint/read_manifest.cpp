@@ -6,17 +6,13 @@ namespace shardc {
 
 auto ReadManifestText(const Descriptor& directory) -> ErrorOr<std::string> {
   auto text = ReadFileAt(directory, ManifestName, MaxManifestBytes);
-  if (!text) {
-    return Fail(ExitCode::Checkpoint, "{}", text.error().message);
-  }
+  FAIL_IF(!text, ExitCode::Checkpoint, "{}", text.error().message);
   return text;
 }
 
 auto ManifestOf(const Descriptor& directory, std::string_view text) -> ErrorOr<Manifest> {
   auto manifest = ManifestFromText(text);
-  if (!manifest) {
-    return Fail(ExitCode::Checkpoint, "{}/{}: {}", directory.path(), ManifestName, manifest.error().message);
-  }
+  FAIL_IF(!manifest, ExitCode::Checkpoint, "{}/{}: {}", directory.path(), ManifestName, manifest.error().message);
   return manifest;
 }
 

@@ -72,10 +72,8 @@ auto ControlBlock::Layout() -> Status {
   memory_bytes_ = parts.end;
   const int kind = place_.file >= 0 ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS;
   void* memory = mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE, place_.file, 0);
-  if (memory == MAP_FAILED) {
-    return Fail(ExitCode::DoesNotFit, "cannot map {} for the ranks' control block: {}",
-                FormatMemory(Bytes{static_cast<int64_t>(memory_bytes_)}), std::strerror(errno));
-  }
+  FAIL_IF(memory == MAP_FAILED, ExitCode::DoesNotFit, "cannot map {} for the ranks' control block: {}",
+          FormatMemory(Bytes{static_cast<int64_t>(memory_bytes_)}), std::strerror(errno));
   memory_ = memory;
   auto* at = static_cast<std::byte*>(memory);
   slots_ = at + parts.slots;

@@ -141,20 +141,16 @@ auto ControlBlock::Inspect(const Group& group, int64_t rank, uint32_t generation
       continue;
     }
     const bool gone = ask_proc && IsGone(peer);
-    if (StateOf(peer) == RankState::Finished) {
-      return Fail(ExitCode::Environment, "rank {} has ended before this op (axis {}), {}", peer, group.name,
-                  WhereIs(peer));
-    }
+    FAIL_IF(StateOf(peer) == RankState::Finished, ExitCode::Environment,
+            "rank {} has ended before this op (axis {}), {}", peer, group.name, WhereIs(peer));
     if (gone) {
       MarkFailed(peer, ExitCode::Environment, -1);
       return Hear(rank, fmt::format("{} (axis {})", FailureText(*FirstFailure()), group.name));
     }
   }
   const Seconds waited{std::chrono::duration<double>(patience.waited.Look(now)).count()};
-  if (waited >= options.timeout) {
-    return Fail(ExitCode::Environment, "timed out after {:g} s (axis {}), waiting for {}", options.timeout.value,
-                group.name, MissingText(group, rank, generation, patience));
-  }
+  FAIL_IF(waited >= options.timeout, ExitCode::Environment, "timed out after {:g} s (axis {}), waiting for {}",
+          options.timeout.value, group.name, MissingText(group, rank, generation, patience));
   if (waited >= options.slow_after && !patience.warned && options.warn) {
     patience.warned = true;
     options.warn(fmt::format("has waited {:.0f} s (axis {}) for {}", waited.value, group.name,

@@ -85,13 +85,9 @@ auto IdStream::ReadOf(const TokenFile& file, int64_t first, int64_t count, int32
   const int64_t offset = file.header_bytes + first * file.type.bytes;
   raw_.resize(static_cast<size_t>(bytes));
   const auto got = ReadUpTo(file.descriptor, raw_.data(), bytes, offset);
-  if (!got) {
-    return Fail(ExitCode::Environment, "{} file: {}", noun_, got.error().message);
-  }
-  if (*got != bytes) {
-    return Fail(ExitCode::Environment, "{} file {} ends at byte {}; it had {} bytes when the run began", noun_,
-                file.path, offset + *got, file.file_bytes);
-  }
+  FAIL_IF(!got, ExitCode::Environment, "{} file: {}", noun_, got.error().message);
+  FAIL_IF(*got != bytes, ExitCode::Environment, "{} file {} ends at byte {}; it had {} bytes when the run began", noun_,
+          file.path, offset + *got, file.file_bytes);
   const int64_t bad = WidenIds(raw_.data(), count, file.type, range_, ids);
   if (bad >= 0) {
     return BadId(file, noun_, format_, first + bad, raw_.data() + bad * file.type.bytes, range_);

@@ -108,9 +108,7 @@ auto DeviceProgress::Lose(const Error& error) -> Error {
   if (options_.waits_by_op) {
     return error;
   }
-  if (begun_.turns == nullptr) {
-    return Fail(error.code, "{}, after {}", error.message, SectionText());
-  }
+  FAIL_IF(begun_.turns == nullptr, error.code, "{}, after {}", error.message, SectionText());
   return Fail(error.code, "{}, between {} and {} of {}; run.device_checks = true finds the op", error.message,
               NameOf(over_), NameOf(begun_), SectionText());
 }

@@ -124,10 +124,9 @@ auto Guard::Lay() -> Status {
   for (const BufferId id : plan_.buffers.ids()) {
     const Buffer& buffer = plan_.buffers[id];
     ArenaState& arena = StateOf(buffer.arena);
-    if (buffer.offset % GranuleBytes != 0 || buffer.offset < RedZoneBytes ||
-        buffer.offset + buffer.bytes.value + RedZoneBytes > arena.bytes) {
-      return Fail(ExitCode::RecipeRejected, "the plan says guard, but has no red zones round {}", NameOf(plan_, id));
-    }
+    FAIL_IF(buffer.offset % GranuleBytes != 0 || buffer.offset < RedZoneBytes ||
+                buffer.offset + buffer.bytes.value + RedZoneBytes > arena.bytes,
+            ExitCode::RecipeRejected, "the plan says guard, but has no red zones round {}", NameOf(plan_, id));
     for (int64_t page = buffer.offset / PageSize(); page * PageSize() < buffer.offset + buffer.bytes.value; ++page) {
       arena.holds_buffers[static_cast<size_t>(page)] = true;
     }
@@ -179,10 +178,8 @@ auto Guard::Bear(BufferId id) -> Status {
   RETURN_IF_ERROR(CheckDead(buffer.arena, region.begin / GranuleBytes, end_granule));
   for (int64_t granule = region.begin / GranuleBytes; granule < end_granule; ++granule) {
     const auto g = static_cast<size_t>(granule);
-    if (arena.alive[g]) {
-      return Fail(ExitCode::RecipeRejected, "the plan says guard, but has no red zones between {} and {}",
-                  NameOf(plan_, id), NameOf(plan_, arena.tenants[g]));
-    }
+    FAIL_IF(arena.alive[g], ExitCode::RecipeRejected, "the plan says guard, but has no red zones between {} and {}",
+            NameOf(plan_, id), NameOf(plan_, arena.tenants[g]));
     arena.alive[g] = true;
     arena.tenants[g] = id;
   }

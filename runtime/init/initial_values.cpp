@@ -192,9 +192,7 @@ auto InitialValues::SetRowNorms(int64_t row) -> bool {
 auto InitialValues::Error(Interval elements) const -> Status {
   ElementEvaluator evaluator = Evaluator();
   for (int64_t i = elements.begin; i < elements.end; ++i) {
-    if (evaluator.At(i).has_fault) {
-      return Fail(ExitCode::RecipeRejected, "the init rule {}", NoValueText(parameter_, i));
-    }
+    FAIL_IF(evaluator.At(i).has_fault, ExitCode::RecipeRejected, "the init rule {}", NoValueText(parameter_, i));
   }
   CHECK(!program_.loads.empty(), "`{}` from {} to {}", parameter_.rule.text(), elements.begin, elements.end);
   return Fail(ExitCode::Checkpoint, "what the init rule `{}` reads has changed while it was read",

@@ -44,10 +44,8 @@ auto ResolveDevice(Plan& plan) -> Status {
   switch (family) {
     case DeviceFamily::Cpu: return Success{};
     case DeviceFamily::Cuda:
-      if (PartsOf(family).resolve_device == nullptr) {
-        return Fail(ExitCode::Environment, "the plan is for {}, and this program runs plans for CPUs alone",
-                    ToText(plan.device));
-      }
+      FAIL_IF(PartsOf(family).resolve_device == nullptr, ExitCode::Environment,
+              "the plan is for {}, and this program runs plans for CPUs alone", ToText(plan.device));
       return PartsOf(family).resolve_device(plan);
   }
   CHECK(false, "a device of no family");

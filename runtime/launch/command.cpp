@@ -55,9 +55,7 @@ static constexpr size_t MaxIdsBytes = size_t{1} << 30;
 static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   // One byte more than a plan may have, and not what /dev/zero holds.
   const auto text = ReadFile(path, MaxPlanBytes + 1);
-  if (!text) {
-    return Fail(text.error().code, "cannot read the plan {}: {}", path, text.error().message);
-  }
+  FAIL_IF(!text, text.error().code, "cannot read the plan {}: {}", path, text.error().message);
   CloseTextInMemory(path);
   auto plan = ReadRunnablePlan(path, *text);
   if (plan) {
@@ -111,9 +109,7 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   }
   if (!recipe_path.empty()) {
     auto text = ReadFile(recipe_path, MaxPlanBytes);
-    if (!text) {
-      return Fail(text.error().code, "cannot read the recipe {}: {}", recipe_path, text.error().message);
-    }
+    FAIL_IF(!text, text.error().code, "cannot read the recipe {}: {}", recipe_path, text.error().message);
     CloseTextInMemory(recipe_path);
     options.request.recipe = *std::move(text);
   }
@@ -131,10 +127,9 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
 
 static auto ReadIds(const std::string& path, std::vector<int32_t>& ids) -> Status {
   const auto bytes = ReadFile(path, MaxIdsBytes + 1);
-  if (!bytes || bytes->size() > MaxIdsBytes || bytes->size() % sizeof(int32_t) != 0) {
-    return Fail(ExitCode::Usage, "cannot read ids from {}: {}", path,
-                bytes ? fmt::format("it has {} bytes", bytes->size()) : bytes.error().message);
-  }
+  FAIL_IF(!bytes || bytes->size() > MaxIdsBytes || bytes->size() % sizeof(int32_t) != 0, ExitCode::Usage,
+          "cannot read ids from {}: {}", path,
+          bytes ? fmt::format("it has {} bytes", bytes->size()) : bytes.error().message);
   CloseTextInMemory(path);
   ids.resize(bytes->size() / sizeof(int32_t));
   std::memcpy(ids.data(), bytes->data(), bytes->size());

@@ -20,9 +20,7 @@ namespace shardc {
 static auto MayContinue(const Job& job, const SignalScope* signals, const std::string& stopped)
     -> std::function<Status()> {
   return [meeting = job.meeting, signals, stopped]() -> Status {
-    if (signals != nullptr && signals->TakeStop()) {
-      return Fail(ExitCode::Preempted, "{}", stopped);
-    }
+    FAIL_IF(signals != nullptr && signals->TakeStop(), ExitCode::Preempted, "{}", stopped);
     return meeting == nullptr ? Status(Success{}) : meeting->Hold();
   };
 }
@@ -67,9 +65,7 @@ static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
   RETURN_IF_ERROR(RecordScan(*job.directory, HostOf(job), job.scanned));
   if (!options.dry) {
     auto attempt = Attempt::Begin(job.directory->folder(), *job.plan, options.request);
-    if (!attempt) {
-      return Fail(attempt.error().code, "cannot put this launch on record: {}", attempt.error().message);
-    }
+    FAIL_IF(!attempt, attempt.error().code, "cannot put this launch on record: {}", attempt.error().message);
     job.attempt = *std::move(attempt);
     SetCheckLog(job.log().descriptor());
   }
@@ -153,12 +149,10 @@ static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     log = join();
   }
-  if (!log) {
-    return Fail(log.error().code,
-                "{} cannot use attempt {} of the run directory {}, which process 0 has just begun: {}; all hosts have "
-                "to share the run directory, and to write to it",
-                job.meeting->host_name(), number, job.options->run_dir, log.error().message);
-  }
+  FAIL_IF(!log, log.error().code,
+          "{} cannot use attempt {} of the run directory {}, which process 0 has just begun: {}; all hosts have "
+          "to share the run directory, and to write to it",
+          job.meeting->host_name(), number, job.options->run_dir, log.error().message);
   job.joined_log.emplace(*std::move(log));
   return RecordScan(*job.directory, HostOf(job), job.scanned);
 }
@@ -197,11 +191,9 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
   job.options = &options;
   job.rank_main = &rank_main;
   job.meeting = meeting;
-  if (meeting == nullptr && plan.run.comm != Comm::Shm) {
-    return Fail(ExitCode::Environment,
-                "the ranks of the plan communicate over a network (run.comm is {}), and this launch has none",
-                ToText(plan.run.comm));
-  }
+  FAIL_IF(meeting == nullptr && plan.run.comm != Comm::Shm, ExitCode::Environment,
+          "the ranks of the plan communicate over a network (run.comm is {}), and this launch has none",
+          ToText(plan.run.comm));
   RETURN_IF_ERROR(ControlBlock::CheckRanks(MemoryMesh(plan)));
   // Judging a plan takes several times the memory that it has, which each rank would inherit.
   GiveBackFreedMemory();

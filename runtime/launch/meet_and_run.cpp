@@ -68,24 +68,17 @@ static auto TextOrNothing(const char* variable) -> std::string {
 /// Returns an error if the plan does not fit where the launcher has put the processes.
 static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
   const int64_t ranks = plan.mesh.num_ranks();
-  if (place.num_hosts() != plan.mesh.hosts) {
-    return Fail(ExitCode::Environment, "the plan is for {}, and {} started processes on {}",
-                Counted(plan.mesh.hosts, "host"), place.launcher, place.num_hosts());
-  }
-  if (MemoryMesh(plan).hosts != plan.mesh.hosts) {
-    return Fail(
-        ExitCode::Environment,
-        "run.comm is \"shm\", by which the ranks of one machine communicate, and {} started processes on {}; leave "
-        "run.comm out",
-        place.launcher, Counted(place.num_hosts(), "host"));
-  }
-  if (place.num_processes != ranks && place.local_num_processes != 1) {
-    return Fail(
-        ExitCode::Environment,
-        "{} started {} processes on {}, and the mesh has {}; start one process for each rank, or one for each host{}",
-        place.launcher, place.num_processes, Counted(place.num_hosts(), "host"), Counted(ranks, "rank"),
-        HelpInShell(place));
-  }
+  FAIL_IF(place.num_hosts() != plan.mesh.hosts, ExitCode::Environment,
+          "the plan is for {}, and {} started processes on {}", Counted(plan.mesh.hosts, "host"), place.launcher,
+          place.num_hosts());
+  FAIL_IF(MemoryMesh(plan).hosts != plan.mesh.hosts, ExitCode::Environment,
+          "run.comm is \"shm\", by which the ranks of one machine communicate, and {} started processes on {}; leave "
+          "run.comm out",
+          place.launcher, Counted(place.num_hosts(), "host"));
+  FAIL_IF(place.num_processes != ranks && place.local_num_processes != 1, ExitCode::Environment,
+          "{} started {} processes on {}, and the mesh has {}; start one process for each rank, or one for each host{}",
+          place.launcher, place.num_processes, Counted(place.num_hosts(), "host"), Counted(ranks, "rank"),
+          HelpInShell(place));
   return Success{};
 }
 
@@ -114,15 +107,11 @@ auto OwnAddress(const LaunchPlace& place) -> ErrorOr<std::string> {
   if (!address && IsAddressOfThisHost(names)) {
     address = names;
   }
-  if (!address) {
-    return Fail(ExitCode::Environment, "GLOO_SOCKET_IFNAME={}: {}", names, address.error().message);
-  }
-  if (IsHiddenFromOthers(place, *address)) {
-    return Fail(ExitCode::Environment,
-                "GLOO_SOCKET_IFNAME={} is {}, where other hosts do not reach this one; name the interface of the "
-                "network between the hosts, or unset GLOO_SOCKET_IFNAME",
-                names, *address);
-  }
+  FAIL_IF(!address, ExitCode::Environment, "GLOO_SOCKET_IFNAME={}: {}", names, address.error().message);
+  FAIL_IF(IsHiddenFromOthers(place, *address), ExitCode::Environment,
+          "GLOO_SOCKET_IFNAME={} is {}, where other hosts do not reach this one; name the interface of the "
+          "network between the hosts, or unset GLOO_SOCKET_IFNAME",
+          names, *address);
   return address;
 }
 

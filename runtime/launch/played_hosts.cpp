@@ -52,17 +52,12 @@ static constexpr int64_t MostPlayedHosts = 64;
 
 auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
   const int64_t num_hosts = plan.mesh.hosts;
-  if (num_hosts > 1 && plan.mesh.num_ranks() > ControlBlock::MaxRanks) {
-    return Fail(
-        ExitCode::Environment,
-        "the plan has {} ranks on {} hosts, and this launch has one host, which runs at most {} ranks; start it on "
-        "the hosts (docs/cluster.md)",
-        plan.mesh.num_ranks(), num_hosts, ControlBlock::MaxRanks);
-  }
-  if (num_hosts > MostPlayedHosts) {
-    return Fail(ExitCode::Environment, "the plan is for {} hosts; one machine plays at most {}", num_hosts,
-                MostPlayedHosts);
-  }
+  FAIL_IF(num_hosts > 1 && plan.mesh.num_ranks() > ControlBlock::MaxRanks, ExitCode::Environment,
+          "the plan has {} ranks on {} hosts, and this launch has one host, which runs at most {} ranks; start it on "
+          "the hosts (docs/cluster.md)",
+          plan.mesh.num_ranks(), num_hosts, ControlBlock::MaxRanks);
+  FAIL_IF(num_hosts > MostPlayedHosts, ExitCode::Environment, "the plan is for {} hosts; one machine plays at most {}",
+          num_hosts, MostPlayedHosts);
   ASSIGN_OR_RETURN(const auto store,
                    StoreServer::Start({"127.0.0.1", 0}, {.linger = Seconds{0}, .prefix = PrefixOf({})}));
   std::cout.flush();

@@ -28,12 +28,10 @@ auto NameOfSharedFile(const Descriptor& file) -> std::string {
 
 auto OpenSharedFile(const std::string& name) -> ErrorOr<Descriptor> {
   const int file = open(name.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) {
-    return Fail(ExitCode::Environment,
-                "cannot open {}, the memory that the first process of this host shares: {}; the processes of one host "
-                "need one user and one view of /proc (one container)",
-                name, std::strerror(errno));
-  }
+  FAIL_IF(file < 0, ExitCode::Environment,
+          "cannot open {}, the memory that the first process of this host shares: {}; the processes of one host "
+          "need one user and one view of /proc (one container)",
+          name, std::strerror(errno));
   return Descriptor(PosixFs(), file, "shared memory");
 }
 

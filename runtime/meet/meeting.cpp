@@ -141,14 +141,12 @@ auto Meeting::CheckPlaces(const std::vector<Introduction>& all) const -> Status 
   const auto local = static_cast<size_t>(place_.local_num_processes);
   for (size_t i = 0; i < all.size(); ++i) {
     const size_t first = i / local * local;
-    if (all[i].host != all[first].host) {
-      return Fail(ExitCode::Environment,
-                  "processes {} to {} of {} should be on one host, by the {} processes per host that {} tells of, but "
-                  "process {} is on {} and process {} on {}; have {} put equally many consecutive processes on each "
-                  "host (srun: --distribution=block, mpirun: --map-by slot)",
-                  first, first + local - 1, all.size(), local, place_.launcher, first, all[first].host, i, all[i].host,
-                  place_.launcher);
-    }
+    FAIL_IF(all[i].host != all[first].host, ExitCode::Environment,
+            "processes {} to {} of {} should be on one host, by the {} processes per host that {} tells of, but "
+            "process {} is on {} and process {} on {}; have {} put equally many consecutive processes on each "
+            "host (srun: --distribution=block, mpirun: --map-by slot)",
+            first, first + local - 1, all.size(), local, place_.launcher, first, all[first].host, i, all[i].host,
+            place_.launcher);
   }
   return Success{};
 }
@@ -180,16 +178,12 @@ auto Meeting::CompareWorlds() -> Status {
                : text.error();
   }
   const World first = World::FromText(*text);
-  if (first.num_processes != own.num_processes) {
-    return Fail(ExitCode::Environment, "this process was started as one of {}, and process 0 as one of {}",
-                own.num_processes, first.num_processes);
-  }
-  if (first.local_num_processes != own.local_num_processes) {
-    return Fail(ExitCode::Environment,
-                "this process was started as one of {} on its host, and process 0 as one of {}; start equally many "
-                "processes on each host",
-                own.local_num_processes, first.local_num_processes);
-  }
+  FAIL_IF(first.num_processes != own.num_processes, ExitCode::Environment,
+          "this process was started as one of {}, and process 0 as one of {}", own.num_processes, first.num_processes);
+  FAIL_IF(first.local_num_processes != own.local_num_processes, ExitCode::Environment,
+          "this process was started as one of {} on its host, and process 0 as one of {}; start equally many "
+          "processes on each host",
+          own.local_num_processes, first.local_num_processes);
   return first.command == own.command
              ? Status(Success{})
              : Fail(ExitCode::Environment, "this process was started by `{}`, and process 0 by `{}`", own.command,

@@ -143,10 +143,8 @@ auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer> {
     if (patience.is_believed() && is_left_over) {
       return InUse(seat, **store, server.error());
     }
-    if (patience.is_believed() || patience.Elapsed() > Longest.value) {
-      return Fail(ExitCode::Environment, "{}{}", server.error().message,
-                  is_left_over ? "" : fmt::format("; {}", is_left_over.error().message));
-    }
+    FAIL_IF(patience.is_believed() || patience.Elapsed() > Longest.value, ExitCode::Environment, "{}{}",
+            server.error().message, is_left_over ? "" : fmt::format("; {}", is_left_over.error().message));
     // A store that is left over waits for its clients, and this one has only looked.
     store = std::unique_ptr<JobStore>();
     RETURN_IF_ERROR(Pause(seat));

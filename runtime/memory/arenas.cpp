@@ -32,10 +32,8 @@ auto Mapping::Map(int64_t bytes, int sharing, int descriptor, int64_t begin_in_f
   // An address range that is large enough to align in, then the mapping itself over the aligned part.
   const size_t reserved_bytes = static_cast<size_t>(length + ArenaAlignment);
   void* reserved = mmap(nullptr, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) {
-    return Fail(ExitCode::DoesNotFit, "no address space for an arena of {}: {}", FormatMemory(Bytes{bytes}),
-                std::strerror(errno));
-  }
+  FAIL_IF(reserved == MAP_FAILED, ExitCode::DoesNotFit, "no address space for an arena of {}: {}",
+          FormatMemory(Bytes{bytes}), std::strerror(errno));
   auto* begin = static_cast<std::byte*>(reserved);
   const auto address = reinterpret_cast<uintptr_t>(reserved);
   auto* aligned = begin + (RoundUp(static_cast<int64_t>(address), ArenaAlignment) - static_cast<int64_t>(address));

@@ -163,11 +163,9 @@ auto MetricsWriter::WriteEval(int64_t step, double eval_loss, const std::vector<
 
 auto MetricsWriter::Append(const std::string& line) -> Status {
   ASSIGN_OR_RETURN(const auto there, StatusAt(run_dir_, MetricsName));
-  if (!there.IsSameAs(status_)) {
-    return Fail(ExitCode::Environment,
-                "{} was {} during the run, so that its lines would be lost; put it back and start again", file_.path(),
-                there.kind == EntryKind::Missing ? "removed" : "replaced");
-  }
+  FAIL_IF(!there.IsSameAs(status_), ExitCode::Environment,
+          "{} was {} during the run, so that its lines would be lost; put it back and start again", file_.path(),
+          there.kind == EntryKind::Missing ? "removed" : "replaced");
   return AppendAll(file_, line + "\n");
 }
 

@@ -62,9 +62,7 @@ auto OwnedDescriptor::Close() -> void {
 auto Resolve(const Endpoint& endpoint) -> ErrorOr<std::vector<SocketAddress>> {
   const std::string host = WithoutBrackets(endpoint.host);
   // (An empty name would stand for loopback.)
-  if (host.empty()) {
-    return Fail(ExitCode::Environment, "the address of the store has no host");
-  }
+  FAIL_IF(host.empty(), ExitCode::Environment, "the address of the store has no host");
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -124,9 +122,8 @@ static auto Copy(const sockaddr* address) -> SocketAddress {
 
 auto AddressOfInterface(const std::string& names) -> ErrorOr<std::string> {
   ifaddrs* found = nullptr;
-  if (getifaddrs(&found) != 0) {
-    return Fail(ExitCode::Environment, "cannot list the network interfaces: {}", std::strerror(errno));
-  }
+  FAIL_IF(getifaddrs(&found) != 0, ExitCode::Environment, "cannot list the network interfaces: {}",
+          std::strerror(errno));
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
   std::set<std::string> up;
   for (const std::string_view name : SplitWords(names, ",")) {

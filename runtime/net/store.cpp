@@ -114,10 +114,8 @@ auto JobStore::Open() -> Status {
   if (!RunCall([server = server_, deadline, address] { *address = Dial(server, deadline); }, deadline, tell)) {
     return silent();
   }
-  if (!*address) {
-    return Fail(ExitCode::Environment, address->error().kind, "cannot connect to the store at {} within {} s: {}",
-                address_, timeout_.value, address->error().message);
-  }
+  FAIL_IF(!*address, ExitCode::Environment, address->error().kind, "cannot connect to the store at {} within {} s: {}",
+          address_, timeout_.value, address->error().message);
   server_host_ = (**address).Host();
   const auto opened = std::make_shared<ErrorOr<std::unique_ptr<TcpStore>>>(nullptr);
   const auto rest = std::chrono::ceil<milliseconds>(deadline - Clock::now());
@@ -128,17 +126,13 @@ auto JobStore::Open() -> Status {
   if (!is_over && (interrupted_ || longest < LongestGreeting)) {
     return silent();
   }
-  if (!is_over) {
-    return Fail(ExitCode::Environment,
-                "cannot connect to the store at {}: what listens there has said nothing for {} s, so it is no store of "
-                "shardc, or a store that is stopped",
-                address_, std::chrono::ceil<std::chrono::seconds>(longest).count());
-  }
-  if (!*opened) {
-    return Fail(ExitCode::Environment,
-                "cannot connect to the store at {}: what answers there is no store of shardc (it {})", address_,
-                opened->error().message);
-  }
+  FAIL_IF(!is_over, ExitCode::Environment,
+          "cannot connect to the store at {}: what listens there has said nothing for {} s, so it is no store of "
+          "shardc, or a store that is stopped",
+          address_, std::chrono::ceil<std::chrono::seconds>(longest).count());
+  FAIL_IF(!*opened, ExitCode::Environment,
+          "cannot connect to the store at {}: what answers there is no store of shardc (it {})", address_,
+          opened->error().message);
   client_ = std::move(**opened);
   return Success{};
 }
@@ -245,10 +239,8 @@ auto JobStore::Read(const std::string& key, Clock::time_point deadline) -> Error
   const char* end = value->data() + value->size();
   size_t num_pieces = 0;
   const auto parsed = std::from_chars(value->data() + PiecesMark.size(), end, num_pieces);
-  if (parsed.ec != std::errc() || parsed.ptr == end) {
-    return Fail(ExitCode::Environment, "the store at {} has a value of {} that this program did not set", address_,
-                key);
-  }
+  FAIL_IF(parsed.ec != std::errc() || parsed.ptr == end, ExitCode::Environment,
+          "the store at {} has a value of {} that this program did not set", address_, key);
   const std::string piece_key(parsed.ptr + 1, end);
   std::string whole;
   for (size_t i = 0; i < num_pieces; ++i) {
@@ -261,10 +253,8 @@ auto JobStore::Read(const std::string& key, Clock::time_point deadline) -> Error
 auto JobStore::Get(const std::string& key, Seconds timeout) -> ErrorOr<std::string> {
   const auto deadline = DeadlineIn(timeout);
   ASSIGN_OR_RETURN(const auto is_there, Await(key, deadline));
-  if (!is_there) {
-    return Fail(ExitCode::Environment, "nobody has set {} in the store at {} within {} s", key, address_,
-                timeout.value);
-  }
+  FAIL_IF(!is_there, ExitCode::Environment, "nobody has set {} in the store at {} within {} s", key, address_,
+          timeout.value);
   // A value that came late may be long, too.
   return Read(key, std::max(deadline, DeadlineIn(timeout_)));
 }

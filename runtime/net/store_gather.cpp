@@ -64,24 +64,19 @@ static auto ReadRecords(std::string_view records, int64_t count) -> ErrorOr<Gath
   Gathered gathered{.values = std::vector<std::string>(size), .came = std::vector<int64_t>(size, -1)};
   while (!records.empty()) {
     RecordHead head;
-    if (records.size() < sizeof head) {
-      return Fail(ExitCode::Environment, "its records are no records");
-    }
+    FAIL_IF(records.size() < sizeof head, ExitCode::Environment, "its records are no records");
     std::memcpy(&head, records.data(), sizeof head);
     records.remove_prefix(sizeof head);
-    if (head.bytes < 0 || head.offset < 0 || head.total < 0 || head.bytes > static_cast<int64_t>(records.size()) ||
-        head.offset > head.total - head.bytes) {
-      return Fail(ExitCode::Environment, "its records are no records");
-    }
-    if (head.index < 0 || head.index >= count) {
-      return Fail(ExitCode::Environment, "member {} came, and there are {}", head.index, count);
-    }
+    FAIL_IF(head.bytes < 0 || head.offset < 0 || head.total < 0 || head.bytes > static_cast<int64_t>(records.size()) ||
+                head.offset > head.total - head.bytes,
+            ExitCode::Environment, "its records are no records");
+    FAIL_IF(head.index < 0 || head.index >= count, ExitCode::Environment, "member {} came, and there are {}",
+            head.index, count);
     std::string& value = gathered.values[static_cast<size_t>(head.index)];
     int64_t& came = gathered.came[static_cast<size_t>(head.index)];
     // The pieces of one member come in their order: it sends them by one connection.
-    if (came == -1 ? head.offset != 0 : came != head.offset || came == head.total) {
-      return Fail(ExitCode::Environment, "two members have the index {}", head.index);
-    }
+    FAIL_IF(came == -1 ? head.offset != 0 : came != head.offset || came == head.total, ExitCode::Environment,
+            "two members have the index {}", head.index);
     value.append(records.substr(0, static_cast<size_t>(head.bytes)));
     came = head.offset + head.bytes;
     records.remove_prefix(static_cast<size_t>(head.bytes));
@@ -92,9 +87,7 @@ static auto ReadRecords(std::string_view records, int64_t count) -> ErrorOr<Gath
 auto JobStore::MissingAt(const std::string& key, int64_t count) -> ErrorOr<std::vector<int64_t>> {
   ASSIGN_OR_RETURN(const auto records, TryGet(key + "/records"));
   const auto gathered = ReadRecords(records.value_or(""), count);
-  if (!gathered) {
-    return Fail(ExitCode::Environment, "{} in the store at {}: {}", key, address_, gathered.error().message);
-  }
+  FAIL_IF(!gathered, ExitCode::Environment, "{} in the store at {}: {}", key, address_, gathered.error().message);
   std::vector<int64_t> missing;
   for (int64_t i = 0; i < count; ++i) {
     if (gathered->came[static_cast<size_t>(i)] == -1) {
@@ -133,9 +126,7 @@ auto JobStore::Gather(const std::string& key, int64_t index, int64_t count, std:
   }
   ASSIGN_OR_RETURN(const auto records, Read(key + "/records", std::max(deadline, DeadlineIn(timeout_))));
   auto gathered = ReadRecords(records, count);
-  if (!gathered) {
-    return Fail(ExitCode::Environment, "{} in the store at {}: {}", key, address_, gathered.error().message);
-  }
+  FAIL_IF(!gathered, ExitCode::Environment, "{} in the store at {}: {}", key, address_, gathered.error().message);
   return std::move(gathered->values);
 }
 

@@ -70,9 +70,7 @@ struct Listening {
 
 static auto MakePipe() -> ErrorOr<Pipe> {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    return Fail(ExitCode::Environment, "cannot make a pipe: {}", std::strerror(errno));
-  }
+  FAIL_IF(pipe2(ends, O_CLOEXEC) != 0, ExitCode::Environment, "cannot make a pipe: {}", std::strerror(errno));
   return Pipe{OwnedDescriptor(ends[0]), OwnedDescriptor(ends[1])};
 }
 
@@ -293,9 +291,7 @@ auto StoreServer::Start(const Address& address, const Options& options) -> Error
   if (child == 0) {
     RunServer(listening, *let_go, *said, parent, options);
   }
-  if (child < 0) {
-    return Fail(ExitCode::Environment, "cannot start the server of the store: {}", std::strerror(errno));
-  }
+  FAIL_IF(child < 0, ExitCode::Environment, "cannot start the server of the store: {}", std::strerror(errno));
   StoreServer server;
   server.owner_ = parent;
   server.pid_ = child;
@@ -304,12 +300,10 @@ auto StoreServer::Start(const Address& address, const Options& options) -> Error
   said->write.Close();
   const Seconds longest = std::min(LongestStart, options.silence);
   const auto text = ReadAll(said->read, longest);
-  if (text != Serves) {
-    return Fail(ExitCode::Environment, "the store on {} cannot serve: {}", address.Text(),
-                !text           ? fmt::format("its process, {}, has said nothing for {:g} s", child, longest.value)
-                : text->empty() ? "its process ended"
-                                : *text);
-  }
+  FAIL_IF(text != Serves, ExitCode::Environment, "the store on {} cannot serve: {}", address.Text(),
+          !text           ? fmt::format("its process, {}, has said nothing for {:g} s", child, longest.value)
+          : text->empty() ? "its process ended"
+                          : *text);
   return server;
 }
 

@@ -60,9 +60,8 @@ static auto ReadAttempt(const Descriptor& folder) -> ErrorOr<Json> {
         return is_shallow;
       },
       false);
-  if (!is_shallow || !json.is_object()) {
-    return Fail(ExitCode::Environment, "{}/{} is not as a launch writes it", folder.path(), AttemptFileName);
-  }
+  FAIL_IF(!is_shallow || !json.is_object(), ExitCode::Environment, "{}/{} is not as a launch writes it", folder.path(),
+          AttemptFileName);
   return json;
 }
 
@@ -133,10 +132,8 @@ auto JoinAttempt(const Descriptor& run_dir, int64_t number, const std::string& t
   ASSIGN_OR_RETURN(const auto folder, OpenDirectoryAt(attempts, AttemptName(number)));
   // A folder of this host alone may have an attempt of the same number, of an earlier launch.
   const auto seen = ReadFileAt(folder, AttemptFileName, static_cast<int64_t>(text.size()) + 1);
-  if (!seen || *seen != text) {
-    return Fail(ExitCode::Environment, "{}/{}", folder.path(),
-                seen ? "attempt.json is that of another launch" : seen.error().message);
-  }
+  FAIL_IF(!seen || *seen != text, ExitCode::Environment, "{}/{}", folder.path(),
+          seen ? "attempt.json is that of another launch" : seen.error().message);
   ASSIGN_OR_RETURN(auto log, OpenForAppendAt(folder, host ? fmt::format("log.host{}.txt", *host) : LogName));
   return RunLog(std::move(log));
 }

@@ -84,9 +84,7 @@ static auto RecordIn(const std::string& path, const ErrorOr<std::string>& text) 
     return text.error();
   }
   auto record = ProductRecordIn(*text);
-  if (!record) {
-    return Fail(ExitCode::Environment, "{} is not as a launch writes it", path);
-  }
+  FAIL_IF(!record, ExitCode::Environment, "{} is not as a launch writes it", path);
   return *std::move(record);
 }
 

@@ -45,12 +45,10 @@ struct Functions {
 auto Load() -> ErrorOr<Functions> {
   constexpr const char* Name = "libnccl.so.2";
   void* const library = dlopen(Name, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return Fail(ExitCode::Environment,
-                "GPUs of several hosts exchange by NCCL, and it cannot be loaded: {}; install NVIDIA's package of NCCL "
-                "for CUDA 13, or put the folder of {} on LD_LIBRARY_PATH",
-                dlerror(), Name);
-  }
+  FAIL_IF(library == nullptr, ExitCode::Environment,
+          "GPUs of several hosts exchange by NCCL, and it cannot be loaded: {}; install NVIDIA's package of NCCL "
+          "for CUDA 13, or put the folder of {} on LD_LIBRARY_PATH",
+          dlerror(), Name);
   Functions functions;
 #define FUNCTION(name)                                                                          \
   functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #name));           \

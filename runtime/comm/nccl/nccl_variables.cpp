@@ -58,18 +58,16 @@ auto CheckRow(const Row& row, size_t at, const std::vector<NcclMember>& members)
   for (const NcclMember& member : members) {
     const std::string& value = member.variables[at];
     const NcclMember& first = *first_with.try_emplace(value, &member).first->second;
-    if (row.rule == Rule::Off && !value.empty() && value != "0") {
-      return Fail(ExitCode::Environment, "{} has {}={}, and {}; unset it", member.name, row.name, value, row.why);
-    }
+    FAIL_IF(row.rule == Rule::Off && !value.empty() && value != "0", ExitCode::Environment,
+            "{} has {}={}, and {}; unset it", member.name, row.name, value, row.why);
     if (row.rule == Rule::OneValue && first_with.size() > 1) {
       const NcclMember& other = members.front();
       return Fail(ExitCode::Environment, "{}: {} in {}, {} in {}; {}: set it to one value on all hosts, or nowhere",
                   row.name, ValueText(other.variables[at]), other.name, ValueText(value), member.name, row.why);
     }
-    if (row.rule == Rule::OnePerHost && !value.empty() && first.host != member.host) {
-      return Fail(ExitCode::Environment, "{}={} in {} and in {}, which are on different hosts, and {}; unset it",
-                  row.name, value, first.name, member.name, row.why);
-    }
+    FAIL_IF(row.rule == Rule::OnePerHost && !value.empty() && first.host != member.host, ExitCode::Environment,
+            "{}={} in {} and in {}, which are on different hosts, and {}; unset it", row.name, value, first.name,
+            member.name, row.why);
   }
   return Success{};
 }

@@ -85,21 +85,16 @@ auto CudaDevice::Take(int64_t local_rank) -> Status {
   int count = 0;
   RETURN_IF_ERROR(CudaStatus(cudaGetDeviceCount(&count), "looking for GPUs"));
   // A launcher may show each rank its own GPU alone.
-  if (local_rank >= count && count != 1 && !plan_.run.share_gpus) {
-    return Fail(ExitCode::Environment, "rank {} of this host has no GPU, as this process sees {}; {}", local_rank,
-                count, NoGpuRemedy());
-  }
+  FAIL_IF(local_rank >= count && count != 1 && !plan_.run.share_gpus, ExitCode::Environment,
+          "rank {} of this host has no GPU, as this process sees {}; {}", local_rank, count, NoGpuRemedy());
   CHECK(count > 0, "no GPU");
   number_ = static_cast<int>(local_rank % count);
   const cudaError_t taken = cudaSetDevice(number_);
   for (const std::string& fault : {FaultOfMode(number_, taken), FaultOfKind(number_)}) {
-    if (!fault.empty()) {
-      return Fail(ExitCode::Environment, "{}", fault);
-    }
+    FAIL_IF(!fault.empty(), ExitCode::Environment, "{}", fault);
   }
-  if (taken == cudaErrorMemoryAllocation) {
-    return Fail(ExitCode::DoesNotFit, "GPU {} has no memory left for another process", number_);
-  }
+  FAIL_IF(taken == cudaErrorMemoryAllocation, ExitCode::DoesNotFit, "GPU {} has no memory left for another process",
+          number_);
   return CudaStatus(taken, fmt::format("taking GPU {}", number_));
 }
 
@@ -112,11 +107,9 @@ auto CudaDevice::CheckOwnGpu(HostMember& member) const -> Status {
                                 reinterpret_cast<std::byte*>(uuids.data())));
   for (size_t i = 0; i < uuids.size(); ++i) {
     const bool is_same = std::memcmp(&uuids[i], &properties.uuid, sizeof(properties.uuid)) == 0;
-    if (is_same && static_cast<int64_t>(i) != group.index && !plan_.run.share_gpus) {
-      return Fail(ExitCode::Environment, "ranks {} and {} have the same GPU ({}); {}",
-                  std::min(member.rank(), group.ranks[i]), std::max(member.rank(), group.ranks[i]), properties.name,
-                  NoGpuRemedy());
-    }
+    FAIL_IF(is_same && static_cast<int64_t>(i) != group.index && !plan_.run.share_gpus, ExitCode::Environment,
+            "ranks {} and {} have the same GPU ({}); {}", std::min(member.rank(), group.ranks[i]),
+            std::max(member.rank(), group.ranks[i]), properties.name, NoGpuRemedy());
   }
   return Success{};
 }
@@ -141,17 +134,15 @@ auto CudaDevice::Allocate() -> Status {
   // They are made later, in what is left.
   const int64_t communicators = NcclCommunicatorsOf(plan_).bytes().value;
   void* memory = nullptr;
-  if (static_cast<size_t>(bytes + communicators) > free ||
-      cudaMalloc(&memory, static_cast<size_t>(bytes)) != cudaSuccess) {
-    return Fail(
-        ExitCode::DoesNotFit,
-        "the plan's arenas take {} on the GPU{}, which has {} left of {}; a smaller batch.micro (with more "
-        "batch.accumulate) and recompute.policy = \"full\" take less, `shardc plan --explain` says how much{}",
-        FormatMemory(Bytes{bytes}),
-        communicators == 0 ? "" : fmt::format(" and communicators of NCCL {}", FormatMemory(Bytes{communicators})),
-        FormatMemory(Bytes{static_cast<int64_t>(free)}), FormatMemory(Bytes{static_cast<int64_t>(total)}),
-        free < total - total / 20 ? "; other processes may have taken the rest" : "");
-  }
+  FAIL_IF(static_cast<size_t>(bytes + communicators) > free ||
+              cudaMalloc(&memory, static_cast<size_t>(bytes)) != cudaSuccess,
+          ExitCode::DoesNotFit,
+          "the plan's arenas take {} on the GPU{}, which has {} left of {}; a smaller batch.micro (with more "
+          "batch.accumulate) and recompute.policy = \"full\" take less, `shardc plan --explain` says how much{}",
+          FormatMemory(Bytes{bytes}),
+          communicators == 0 ? "" : fmt::format(" and communicators of NCCL {}", FormatMemory(Bytes{communicators})),
+          FormatMemory(Bytes{static_cast<int64_t>(free)}), FormatMemory(Bytes{static_cast<int64_t>(total)}),
+          free < total - total / 20 ? "; other processes may have taken the rest" : "");
   memory_ = static_cast<std::byte*>(memory);
   memory_bytes_ = bytes;
   for (size_t i = 0; i < NumArenas; ++i) {

@@ -106,20 +106,16 @@ static auto LookAtGpus(void (*call_libraries)()) -> ErrorOr<std::string> {
   if (!output) {
     return output.error();
   }
-  if (!output->ended_well) {
-    return Fail(ExitCode::Environment,
-                "the process that looks at the GPUs of this machine did not end well: is a library of CUDA or cuDNN "
-                "missing, or "
-                "not whole?");
-  }
+  FAIL_IF(!output->ended_well, ExitCode::Environment,
+          "the process that looks at the GPUs of this machine did not end well: is a library of CUDA or cuDNN "
+          "missing, or "
+          "not whole?");
   return output->text;
 }
 
 auto ResolveCudaDevice(Plan& plan, void (*call_libraries)()) -> Status {
   ASSIGN_OR_RETURN(const auto fault, LookAtGpus(call_libraries));
-  if (!fault.empty()) {
-    return Fail(ExitCode::Environment, "the plan is for {}: {}", ToText(plan.device), fault);
-  }
+  FAIL_IF(!fault.empty(), ExitCode::Environment, "the plan is for {}: {}", ToText(plan.device), fault);
   plan.device = Device::CudaSm90;
   return Success{};
 }

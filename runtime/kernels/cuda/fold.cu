@@ -136,9 +136,8 @@ static auto FoldAs(DeviceStream stream, const Terms& terms, std::byte* out, int6
 auto Fold(CUstream_st* stream, const std::vector<const std::byte*>& terms, size_t per_host, std::byte* out,
           int64_t num_elements, ReduceTypes types, bool accumulate) -> Status {
   CHECK(!terms.empty() && terms.size() % per_host == 0, "{} terms of {} per host", terms.size(), per_host);
-  if (terms.size() > MostTerms) {
-    return Fail(ExitCode::Environment, "a sum over {} ranks on GPUs; {} at most", terms.size(), MostTerms);
-  }
+  FAIL_IF(terms.size() > MostTerms, ExitCode::Environment, "a sum over {} ranks on GPUs; {} at most", terms.size(),
+          MostTerms);
   Terms all{.at = {}, .count = static_cast<int>(terms.size()), .per_host = static_cast<int>(per_host)};
   std::ranges::copy(terms, all.at);
   const auto adds = [&](DType of_terms, DType of_sum) { return types.terms == of_terms && types.sum == of_sum; };

@@ -55,9 +55,7 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
             memory = HostMemory(binder), on_device = BindOnDevice(op, binder)](const Moment& moment) mutable -> Status {
       if (on_device) {
         const auto done = on_device(moment);
-        if (!done) {
-          return Fail(done.error().code, "{}: {}", parameter.name, done.error().message);
-        }
+        FAIL_IF(!done, done.error().code, "{}: {}", parameter.name, done.error().message);
         if (*done) {
           return Success{};
         }

@@ -19,19 +19,16 @@ static auto Decided(Device device) -> Device {
 }
 
 auto cpu::ResolveProcessor(Plan& plan) -> Status {
-  if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0) {
-    return Fail(ExitCode::Environment, "this machine has neither AVX2 nor FMA, which every set of kernels uses");
-  }
+  FAIL_IF(__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0, ExitCode::Environment,
+          "this machine has neither AVX2 nor FMA, which every set of kernels uses");
   if (FactsOf(plan.device).family != DeviceFamily::Cpu) {
     return Success{};
   }
   plan.device = Decided(plan.device);
-  if (plan.device == Device::CpuAvx512 && !HasAvx512()) {
-    return Fail(ExitCode::Environment,
-                "the plan is for {}, and this machine has no AVX-512 (F, BW, CD, DQ, VL); set "
-                "run.device = \"cpu\" for what it has",
-                ToText(plan.device));
-  }
+  FAIL_IF(plan.device == Device::CpuAvx512 && !HasAvx512(), ExitCode::Environment,
+          "the plan is for {}, and this machine has no AVX-512 (F, BW, CD, DQ, VL); set "
+          "run.device = \"cpu\" for what it has",
+          ToText(plan.device));
   return Success{};
 }
 

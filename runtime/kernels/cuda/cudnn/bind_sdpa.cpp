@@ -60,10 +60,8 @@ class SdpaCalls {
 auto MakeCalls(const SdpaShape& shape, int64_t scratch_bytes) -> ErrorOr<SdpaCalls> {
   ErrorOr<std::shared_ptr<const SdpaPlan>> plan = SdpaPlan::Make(shape);
   RETURN_IF_ERROR(plan);
-  if ((*plan)->WorkspaceBytes() > scratch_bytes) {
-    return Fail(ExitCode::InternalFault, "cuDNN needs {} B of workspace for attention, the plan has {} B",
-                (*plan)->WorkspaceBytes(), scratch_bytes);
-  }
+  FAIL_IF((*plan)->WorkspaceBytes() > scratch_bytes, ExitCode::InternalFault,
+          "cuDNN needs {} B of workspace for attention, the plan has {} B", (*plan)->WorkspaceBytes(), scratch_bytes);
   return SdpaCalls(shape, *plan);
 }
 
