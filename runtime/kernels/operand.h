@@ -4,6 +4,8 @@
 // for these types. Kernels are templates over the element type of activations.
 #pragma once
 
+#include <type_traits>
+
 #include "runtime/kernels/view_checks.h"
 
 namespace shardc {
@@ -33,6 +35,20 @@ auto Resolve(Binder& binder, ValueId value) -> Operand<T> {
 template <class T>
 auto ResolveIfSet(Binder& binder, ValueId value) -> Operand<T> {
   return value.valid() ? Resolve<T>(binder, value) : Operand<T>{};
+}
+
+/// Returns a kernel that calls `compute` with the addresses of the operands at its moment. What returns nothing does
+/// not fail.
+template <class Compute, class... T>
+auto BindOver(Compute compute, const Operand<T>&... operands) -> Kernel {
+  return [=](const Moment& moment) mutable -> Status {
+    if constexpr (std::is_void_v<std::invoke_result_t<Compute&, T*...>>) {
+      compute(operands.At(moment)...);
+      return Success{};
+    } else {
+      return compute(operands.At(moment)...);
+    }
+  };
 }
 
 /// Calls `make` with the C++ type of the activations' dtype.

@@ -15,27 +15,23 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
     const Plan& plan = binder.plan();
     CheckSliceLengths(plan, {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq, op.copy}, op.sub_vector,
                       binder.rank());
-    return [gradient = Resolve<const float>(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
-            parameter = Resolve<T>(binder, op.parameter), exp_avg = Resolve<float>(binder, op.exp_avg),
-            exp_avg_sq = Resolve<float>(binder, op.exp_avg_sq), copy = ResolveIfSet<OtherElement<T>>(binder, op.copy),
-            shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
-            update = LoopsOf(plan).Of<T>().Adamw](const Moment& moment) -> Status {
-      const float* const gradient_N = gradient.At(moment);
-      T* const parameter_N = parameter.At(moment);
-      float* const exp_avg_N = exp_avg.At(moment);
-      float* const exp_avg_sq_N = exp_avg_sq.At(moment);
-      OtherElement<T>* const copy_N = copy.At(moment);
-      for (const UpdateShare& share : shares) {
-        AdamwFactors factors = FactorsOf(op, share, scalars);
-        factors.gradient = static_cast<float>(*factor.At(moment));
-        ParallelRanges(share.in_slice.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
-          const int64_t first = share.in_slice.begin + begin;
-          update(factors, gradient_N + first, end - begin, parameter_N + first, exp_avg_N + first, exp_avg_sq_N + first,
-                 copy_N != nullptr ? copy_N + first : nullptr);
-        });
-      }
-      return Success{};
-    };
+    return BindOver(
+        [shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
+         update = LoopsOf(plan).Of<T>().Adamw](const float* gradient_N, const double* factor, T* parameter_N,
+                                               float* exp_avg_N, float* exp_avg_sq_N, OtherElement<T>* copy_N) {
+          for (const UpdateShare& share : shares) {
+            AdamwFactors factors = FactorsOf(op, share, scalars);
+            factors.gradient = static_cast<float>(*factor);
+            ParallelRanges(share.in_slice.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
+              const int64_t first = share.in_slice.begin + begin;
+              update(factors, gradient_N + first, end - begin, parameter_N + first, exp_avg_N + first,
+                     exp_avg_sq_N + first, copy_N != nullptr ? copy_N + first : nullptr);
+            });
+          }
+        },
+        Resolve<const float>(binder, op.gradient), Resolve<const double>(binder, op.factor),
+        Resolve<T>(binder, op.parameter), Resolve<float>(binder, op.exp_avg), Resolve<float>(binder, op.exp_avg_sq),
+        ResolveIfSet<OtherElement<T>>(binder, op.copy));
   });
 }
 

@@ -148,15 +148,13 @@ class AttentionItem {
 auto Bind(const op::Attention& op, Binder& binder) -> Kernel {
   const AttentionView view = ViewAttention(op, binder);
   return ForProductType(view.path, binder.ViewOf(op.q).dtype, [&]<class T, class E>() -> Kernel {
-    return
-        [q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v),
-         y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse),
-         scratch = Resolve<float>(binder, op.scratch), view, has_run = false](const Moment& moment) mutable -> Status {
-          const AttentionOperands<T> all{
-              .q = q.At(moment), .k = k.At(moment), .v = v.At(moment), .y = y.At(moment), .lse = lse.At(moment)};
-          RunItems<AttentionItem<T, E>, AttentionParts>(view, all, scratch.At(moment), has_run);
-          return Success{};
-        };
+    return BindOver(
+        [view, has_run = false](const T* q, const T* k, const T* v, T* y, float* lse, float* scratch) mutable {
+          const AttentionOperands<T> all{.q = q, .k = k, .v = v, .y = y, .lse = lse};
+          RunItems<AttentionItem<T, E>, AttentionParts>(view, all, scratch, has_run);
+        },
+        Resolve<const T>(binder, op.q), Resolve<const T>(binder, op.k), Resolve<const T>(binder, op.v),
+        Resolve<T>(binder, op.y), Resolve<float>(binder, op.lse), Resolve<float>(binder, op.scratch));
   });
 }
 

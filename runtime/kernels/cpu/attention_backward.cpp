@@ -176,23 +176,17 @@ class AttentionBackwardItem {
 auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel {
   const AttentionView view = ViewAttention(op, binder);
   return ForProductType(view.path, binder.ViewOf(op.q).dtype, [&]<class T, class E>() -> Kernel {
-    return [dy = Resolve<const T>(binder, op.dy), q = Resolve<const T>(binder, op.q),
-            k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v), y = Resolve<const T>(binder, op.y),
-            lse = Resolve<const float>(binder, op.lse), dq = Resolve<T>(binder, op.dq), dk = Resolve<T>(binder, op.dk),
-            dv = Resolve<T>(binder, op.dv), scratch = Resolve<float>(binder, op.scratch), view,
-            has_run = false](const Moment& moment) mutable -> Status {
-      const BackwardOperands<T> all{.dy = dy.At(moment),
-                                    .q = q.At(moment),
-                                    .k = k.At(moment),
-                                    .v = v.At(moment),
-                                    .y = y.At(moment),
-                                    .lse = lse.At(moment),
-                                    .dq = dq.At(moment),
-                                    .dk = dk.At(moment),
-                                    .dv = dv.At(moment)};
-      RunItems<AttentionBackwardItem<T, E>, AttentionBackwardParts>(view, all, scratch.At(moment), has_run);
-      return Success{};
-    };
+    return BindOver(
+        [view, has_run = false](const T* dy, const T* q, const T* k, const T* v, const T* y, const float* lse, T* dq,
+                                T* dk, T* dv, float* scratch) mutable {
+          const BackwardOperands<T> all{
+              .dy = dy, .q = q, .k = k, .v = v, .y = y, .lse = lse, .dq = dq, .dk = dk, .dv = dv};
+          RunItems<AttentionBackwardItem<T, E>, AttentionBackwardParts>(view, all, scratch, has_run);
+        },
+        Resolve<const T>(binder, op.dy), Resolve<const T>(binder, op.q), Resolve<const T>(binder, op.k),
+        Resolve<const T>(binder, op.v), Resolve<const T>(binder, op.y), Resolve<const float>(binder, op.lse),
+        Resolve<T>(binder, op.dq), Resolve<T>(binder, op.dk), Resolve<T>(binder, op.dv),
+        Resolve<float>(binder, op.scratch));
   });
 }
 

@@ -8,14 +8,13 @@ auto Bind(const op::BiasAdd& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() -> Kernel {
     CheckSameBytes(binder, op.y, op.x);
     const Matrix size = AsMatrix(binder.plan(), op.y);
-    return [bias = Resolve<const T>(binder, op.bias), y = Resolve<T>(binder, op.y), rows = size.rows,
-            width = size.columns, add = LoopsOf(binder.plan()).Of<T>().BiasAdd](const Moment& moment) -> Status {
-      const T* const bias_H = bias.At(moment);
-      T* const y_NH = y.At(moment);
-      ParallelRanges(rows, RowsPerThread(width),
-                     [&](int64_t begin, int64_t end) { add(bias_H, end - begin, width, y_NH + begin * width); });
-      return Success{};
-    };
+    return BindOver(
+        [rows = size.rows, width = size.columns, add = LoopsOf(binder.plan()).Of<T>().BiasAdd](const T* bias_H,
+                                                                                               T* y_NH) {
+          ParallelRanges(rows, RowsPerThread(width),
+                         [&](int64_t begin, int64_t end) { add(bias_H, end - begin, width, y_NH + begin * width); });
+        },
+        Resolve<const T>(binder, op.bias), Resolve<T>(binder, op.y));
   });
 }
 

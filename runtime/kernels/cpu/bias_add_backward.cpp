@@ -10,15 +10,13 @@ namespace shardc::cpu {
 auto Bind(const op::BiasAddBackward& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.dy).dtype, [&]<class T>() -> Kernel {
     const Matrix size = AsMatrix(binder.plan(), op.dy);
-    return [dy = Resolve<const T>(binder, op.dy), dbias = Resolve<float>(binder, op.dbias), rows = size.rows,
-            width = size.columns, adds = AddsOnto(binder, op.dbias, op.dbias_onto),
-            sum_rows = LoopsOf(binder.plan()).Of<T>().SumRows](const Moment& moment) -> Status {
-      const T* const dy_NH = dy.At(moment);
-      float* const dbias_H = dbias.At(moment);
-      ParallelRanges(width, std::max(LeastColumns, RowsPerThread(rows)),
-                     [&](int64_t begin, int64_t end) { sum_rows(dy_NH, rows, width, begin, end, adds, dbias_H); });
-      return Success{};
-    };
+    return BindOver(
+        [rows = size.rows, width = size.columns, adds = AddsOnto(binder, op.dbias, op.dbias_onto),
+         sum_rows = LoopsOf(binder.plan()).Of<T>().SumRows](const T* dy_NH, float* dbias_H) {
+          ParallelRanges(width, std::max(LeastColumns, RowsPerThread(rows)),
+                         [&](int64_t begin, int64_t end) { sum_rows(dy_NH, rows, width, begin, end, adds, dbias_H); });
+        },
+        Resolve<const T>(binder, op.dy), Resolve<float>(binder, op.dbias));
   });
 }
 

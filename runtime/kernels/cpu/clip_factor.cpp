@@ -10,15 +10,15 @@
 namespace shardc::cpu {
 
 auto Bind(const op::ClipFactor& op, Binder& binder) -> Kernel {
-  return [sum = Resolve<const double>(binder, op.sum), norm = Resolve<double>(binder, op.norm),
-          factor = Resolve<double>(binder, op.factor), max_norm = op.max_norm](const Moment& moment) -> Status {
-    const double length = std::sqrt(*sum.At(moment));
-    const double ratio = max_norm / (length + 1e-6);
-    *norm.At(moment) = length;
-    // Written so that a NaN ratio is passed on.
-    *factor.At(moment) = max_norm == 0 || ratio > 1 ? 1.0 : ratio;
-    return Success{};
-  };
+  return BindOver(
+      [max_norm = op.max_norm](const double* sum, double* norm, double* factor) {
+        const double length = std::sqrt(*sum);
+        const double ratio = max_norm / (length + 1e-6);
+        *norm = length;
+        // Written so that a NaN ratio is passed on.
+        *factor = max_norm == 0 || ratio > 1 ? 1.0 : ratio;
+      },
+      Resolve<const double>(binder, op.sum), Resolve<double>(binder, op.norm), Resolve<double>(binder, op.factor));
 }
 
 }  // namespace shardc::cpu

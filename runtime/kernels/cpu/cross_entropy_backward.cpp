@@ -11,23 +11,21 @@ auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() -> Kernel {
     const Matrix size = AsMatrix(binder.plan(), op.logits);
     CheckSameBytes(binder, op.dlogits, op.logits);
-    return
-        [dlogits = Resolve<T>(binder, op.dlogits), targets = Resolve<const int32_t>(binder, op.targets),
-         lse = Resolve<const float>(binder, op.lse), count = Resolve<const double>(binder, op.count), rows = size.rows,
-         columns = size.columns, vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head),
-         backward = LoopsOf(binder.plan()).Of<T>().CrossEntropyBackward](const Moment& moment) -> Status {
-          T* const logits_NV = dlogits.At(moment);
-          const int32_t* const targets_N = targets.At(moment);
-          const float* const lse_N = lse.At(moment);
+    return BindOver(
+        [rows = size.rows, columns = size.columns, vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head),
+         backward = LoopsOf(binder.plan()).Of<T>().CrossEntropyBackward](
+            T* logits_NV, const int32_t* targets_N, const float* lse_N, const double* count) -> Status {
           RETURN_IF_ERROR(CheckTokens(targets_N, rows, -1, vocab.total));
-          const double valid = *count.At(moment);
+          const double valid = *count;
           const float scale = valid > 0 ? static_cast<float>(1.0 / valid) : 0.0F;
           ParallelRanges(rows, RowsPerThread(columns), [&](int64_t begin, int64_t end) {
             backward(targets_N + begin, lse_N + begin, end - begin, columns, vocab.first, vocab.size, scale,
                      logits_NV + begin * columns);
           });
           return Success{};
-        };
+        },
+        Resolve<T>(binder, op.dlogits), Resolve<const int32_t>(binder, op.targets),
+        Resolve<const float>(binder, op.lse), Resolve<const double>(binder, op.count));
   });
 }
 

@@ -5,18 +5,17 @@
 namespace shardc::cpu {
 
 auto Bind(const op::Divide& op, Binder& binder) -> Kernel {
-  return [a = Resolve<const double>(binder, op.a), b = Resolve<const double>(binder, op.b),
-          y = Resolve<double>(binder, op.y), adds = AddsOnto(binder, op.y, op.y_onto)](const Moment& moment) -> Status {
-    const double over = *a.At(moment);
-    const double under = *b.At(moment);
-    double* const result = y.At(moment);
-    if (!adds) {
-      *result = over / under;
-    } else if (over != 0 || under != 0) {
-      *result += over / under;
-    }
-    return Success{};
-  };
+  return BindOver(
+      [adds = AddsOnto(binder, op.y, op.y_onto)](const double* a, const double* b, double* result) {
+        const double over = *a;
+        const double under = *b;
+        if (!adds) {
+          *result = over / under;
+        } else if (over != 0 || under != 0) {
+          *result += over / under;
+        }
+      },
+      Resolve<const double>(binder, op.a), Resolve<const double>(binder, op.b), Resolve<double>(binder, op.y));
 }
 
 }  // namespace shardc::cpu

@@ -10,30 +10,28 @@ auto Bind(const op::Embedding& op, Binder& binder) -> Kernel {
   return ForResidualTypes(binder.ViewOf(op.weight).dtype, binder.ViewOf(op.y).dtype, [&]<class T, class R>() -> Kernel {
     const Matrix table = AsMatrix(binder.plan(), op.weight);
     const int64_t num_tokens = binder.ViewOf(op.tokens).num_elements();
-    return [tokens = Resolve<const int32_t>(binder, op.tokens), weight = Resolve<const T>(binder, op.weight),
-            y = Resolve<R>(binder, op.y), vocab = VocabShardOf(binder, op.vocab_axes, table.rows),
-            is_cut = op.vocab_axes != AxisSet{}, hidden = table.columns, num_tokens,
-            embedding = LoopsOf(binder.plan()).Of<T, R>().Embedding](const Moment& moment) -> Status {
-      const int32_t* const tokens_N = tokens.At(moment);
-      RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, vocab.total));
-      const T* const weight_VH = weight.At(moment);
-      R* const y_NH = y.At(moment);
-      ParallelRanges(num_tokens, RowsPerThread(hidden), [&](int64_t begin, int64_t end) {
-        if (!is_cut) {
-          embedding(tokens_N + begin, weight_VH, end - begin, hidden, y_NH + begin * hidden);
-          return;
-        }
-        for (int64_t i = begin; i < end; ++i) {
-          if (vocab.Has(tokens_N[i])) {
-            const auto row = static_cast<int32_t>(tokens_N[i] - vocab.first);
-            embedding(&row, weight_VH, 1, hidden, y_NH + i * hidden);
-          } else {
-            std::fill_n(y_NH + i * hidden, hidden, R{});
-          }
-        }
-      });
-      return Success{};
-    };
+    return BindOver(
+        [vocab = VocabShardOf(binder, op.vocab_axes, table.rows), is_cut = op.vocab_axes != AxisSet{},
+         hidden = table.columns, num_tokens, embedding = LoopsOf(binder.plan()).Of<T, R>().Embedding](
+            const int32_t* tokens_N, const T* weight_VH, R* y_NH) -> Status {
+          RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, vocab.total));
+          ParallelRanges(num_tokens, RowsPerThread(hidden), [&](int64_t begin, int64_t end) {
+            if (!is_cut) {
+              embedding(tokens_N + begin, weight_VH, end - begin, hidden, y_NH + begin * hidden);
+              return;
+            }
+            for (int64_t i = begin; i < end; ++i) {
+              if (vocab.Has(tokens_N[i])) {
+                const auto row = static_cast<int32_t>(tokens_N[i] - vocab.first);
+                embedding(&row, weight_VH, 1, hidden, y_NH + i * hidden);
+              } else {
+                std::fill_n(y_NH + i * hidden, hidden, R{});
+              }
+            }
+          });
+          return Success{};
+        },
+        Resolve<const int32_t>(binder, op.tokens), Resolve<const T>(binder, op.weight), Resolve<R>(binder, op.y));
   });
 }
 

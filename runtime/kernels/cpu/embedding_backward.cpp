@@ -13,31 +13,29 @@ auto Bind(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
     const Matrix table = AsMatrix(binder.plan(), op.dweight);
     const int64_t num_tokens = binder.ViewOf(op.tokens).num_elements();
     const bool adds = AddsOnto(binder, op.dweight, op.dweight_onto);
-    return [tokens = Resolve<const int32_t>(binder, op.tokens), dy = Resolve<const T>(binder, op.dy),
-            dweight = Resolve<float>(binder, op.dweight), rows = table.rows, hidden = table.columns, num_tokens,
-            vocab = VocabShardOf(binder, op.vocab_axes, table.rows), is_cut = op.vocab_axes != AxisSet{}, adds,
-            backward = LoopsOf(binder.plan()).Of<T>().EmbeddingBackward](const Moment& moment) -> Status {
-      const int32_t* const tokens_N = tokens.At(moment);
-      RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, vocab.total));
-      const T* const dy_NH = dy.At(moment);
-      float* const dweight_VH = dweight.At(moment);
-      if (!adds) {
-        std::fill_n(dweight_VH, rows * hidden, 0.0F);
-      }
-      ParallelRanges(hidden, std::max(LeastColumns, RowsPerThread(num_tokens)), [&](int64_t begin, int64_t end) {
-        if (!is_cut) {
-          backward(tokens_N, dy_NH, num_tokens, hidden, begin, end, dweight_VH);
-          return;
-        }
-        for (int64_t i = 0; i < num_tokens; ++i) {
-          if (vocab.Has(tokens_N[i])) {
-            const auto row = static_cast<int32_t>(tokens_N[i] - vocab.first);
-            backward(&row, dy_NH + i * hidden, 1, hidden, begin, end, dweight_VH);
+    return BindOver(
+        [rows = table.rows, hidden = table.columns, num_tokens, vocab = VocabShardOf(binder, op.vocab_axes, table.rows),
+         is_cut = op.vocab_axes != AxisSet{}, adds, backward = LoopsOf(binder.plan()).Of<T>().EmbeddingBackward](
+            const int32_t* tokens_N, const T* dy_NH, float* dweight_VH) -> Status {
+          RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, vocab.total));
+          if (!adds) {
+            std::fill_n(dweight_VH, rows * hidden, 0.0F);
           }
-        }
-      });
-      return Success{};
-    };
+          ParallelRanges(hidden, std::max(LeastColumns, RowsPerThread(num_tokens)), [&](int64_t begin, int64_t end) {
+            if (!is_cut) {
+              backward(tokens_N, dy_NH, num_tokens, hidden, begin, end, dweight_VH);
+              return;
+            }
+            for (int64_t i = 0; i < num_tokens; ++i) {
+              if (vocab.Has(tokens_N[i])) {
+                const auto row = static_cast<int32_t>(tokens_N[i] - vocab.first);
+                backward(&row, dy_NH + i * hidden, 1, hidden, begin, end, dweight_VH);
+              }
+            }
+          });
+          return Success{};
+        },
+        Resolve<const int32_t>(binder, op.tokens), Resolve<const T>(binder, op.dy), Resolve<float>(binder, op.dweight));
   });
 }
 

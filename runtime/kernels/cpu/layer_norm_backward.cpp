@@ -15,30 +15,23 @@ auto Bind(const op::LayerNormBackward& op, Binder& binder) -> Kernel {
     const bool adds_dweight = AddsOnto(binder, op.dweight, op.dweight_onto);
     const bool adds_dbias = AddsOnto(binder, op.dbias, op.dbias_onto);
     const ResidualLoops<T, R>& loops = LoopsOf(binder.plan()).Of<T, R>();
-    return [dy = Resolve<const T>(binder, op.dy), x = Resolve<const R>(binder, op.x),
-            weight = Resolve<const T>(binder, op.weight), mean = Resolve<const float>(binder, op.mean),
-            rstd = Resolve<const float>(binder, op.rstd), dx = Resolve<R>(binder, op.dx),
-            dweight = Resolve<float>(binder, op.dweight), dbias = Resolve<float>(binder, op.dbias), rows = size.rows,
-            hidden = size.columns, adds_dx, adds_dweight, adds_dbias, &loops](const Moment& moment) -> Status {
-      const T* const dy_NH = dy.At(moment);
-      const R* const x_NH = x.At(moment);
-      const T* const weight_H = weight.At(moment);
-      const float* const mean_N = mean.At(moment);
-      const float* const rstd_N = rstd.At(moment);
-      R* const dx_NH = dx.At(moment);
-      float* const dweight_H = dweight.At(moment);
-      float* const dbias_H = dbias.At(moment);
-      ParallelRanges(rows, RowsPerThread(hidden), [&](int64_t begin, int64_t end) {
-        const int64_t first = begin * hidden;
-        loops.LayerNormBackward(dy_NH + first, x_NH + first, weight_H, mean_N + begin, rstd_N + begin, end - begin,
-                                hidden, adds_dx, dx_NH + first);
-      });
-      ParallelRanges(hidden, std::max(LeastColumns, RowsPerThread(rows)), [&](int64_t begin, int64_t end) {
-        loops.LayerNormBackwardParameters(dy_NH, x_NH, mean_N, rstd_N, rows, hidden, begin, end, adds_dweight,
-                                          adds_dbias, dweight_H, dbias_H);
-      });
-      return Success{};
-    };
+    return BindOver(
+        [rows = size.rows, hidden = size.columns, adds_dx, adds_dweight, adds_dbias, &loops](
+            const T* dy_NH, const R* x_NH, const T* weight_H, const float* mean_N, const float* rstd_N, R* dx_NH,
+            float* dweight_H, float* dbias_H) {
+          ParallelRanges(rows, RowsPerThread(hidden), [&](int64_t begin, int64_t end) {
+            const int64_t first = begin * hidden;
+            loops.LayerNormBackward(dy_NH + first, x_NH + first, weight_H, mean_N + begin, rstd_N + begin, end - begin,
+                                    hidden, adds_dx, dx_NH + first);
+          });
+          ParallelRanges(hidden, std::max(LeastColumns, RowsPerThread(rows)), [&](int64_t begin, int64_t end) {
+            loops.LayerNormBackwardParameters(dy_NH, x_NH, mean_N, rstd_N, rows, hidden, begin, end, adds_dweight,
+                                              adds_dbias, dweight_H, dbias_H);
+          });
+        },
+        Resolve<const T>(binder, op.dy), Resolve<const R>(binder, op.x), Resolve<const T>(binder, op.weight),
+        Resolve<const float>(binder, op.mean), Resolve<const float>(binder, op.rstd), Resolve<R>(binder, op.dx),
+        Resolve<float>(binder, op.dweight), Resolve<float>(binder, op.dbias));
   });
 }
 

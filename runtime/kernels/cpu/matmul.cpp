@@ -14,16 +14,17 @@ static auto BindMatmul(const op::Matmul& op, Binder& binder) -> Kernel {
                         .stride_b = AsMatrix(plan, op.b).columns,
                         .stride_c = problem.n,
                         .adds = AddsOnto(binder, op.out, op.out_onto)};
-  return [a = Resolve<const T>(binder, op.a), b = Resolve<const T>(binder, op.b), out = Resolve<Out>(binder, op.out),
-          scratch = Resolve<float>(binder, op.scratch), path = GemmPathOf(plan), shape,
-          slots = GemmSlots(problem, plan.run.threads), has_run = false](const Moment& moment) mutable -> Status {
-    if (!has_run) {
-      has_run = true;
-      PrepareGemm<T, Out>(path, shape, a.At(moment), b.At(moment), scratch.At(moment), slots);
-    }
-    Gemm(path, shape, a.At(moment), b.At(moment), out.At(moment), scratch.At(moment), slots);
-    return Success{};
-  };
+  return BindOver(
+      [path = GemmPathOf(plan), shape, slots = GemmSlots(problem, plan.run.threads), has_run = false](
+          const T* a, const T* b, Out* out, float* scratch) mutable {
+        if (!has_run) {
+          has_run = true;
+          PrepareGemm<T, Out>(path, shape, a, b, scratch, slots);
+        }
+        Gemm(path, shape, a, b, out, scratch, slots);
+      },
+      Resolve<const T>(binder, op.a), Resolve<const T>(binder, op.b), Resolve<Out>(binder, op.out),
+      Resolve<float>(binder, op.scratch));
 }
 
 auto Bind(const op::Matmul& op, Binder& binder) -> Kernel {

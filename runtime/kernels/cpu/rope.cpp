@@ -10,16 +10,14 @@ auto Bind(const op::Rope& op, Binder& binder) -> Kernel {
     CheckSameBytes(binder, op.y, op.x);
     const Dims shape = binder.ViewOf(op.y).shape;
     CHECK(shape.size() == 3 && op.head_dim % 2 == 0, "rope of {} with head_dim {}", ToText(shape), op.head_dim);
-    return [y = Resolve<T>(binder, op.y), table = Resolve<const float>(binder, op.table), positions = shape[0],
-            width = shape[1] * shape[2], half = op.head_dim / 2, sign = op.inverse ? -1.0F : 1.0F,
-            rope = LoopsOf(binder.plan()).Of<T>().Rope](const Moment& moment) -> Status {
-      T* const y_SBA = y.At(moment);
-      const float* const table_S2D = table.At(moment);
-      ParallelRanges(positions, RowsPerThread(width), [&](int64_t begin, int64_t end) {
-        rope(table_S2D + begin * 2 * half, end - begin, width, half, sign, y_SBA + begin * width);
-      });
-      return Success{};
-    };
+    return BindOver(
+        [positions = shape[0], width = shape[1] * shape[2], half = op.head_dim / 2, sign = op.inverse ? -1.0F : 1.0F,
+         rope = LoopsOf(binder.plan()).Of<T>().Rope](T* y_SBA, const float* table_S2D) {
+          ParallelRanges(positions, RowsPerThread(width), [&](int64_t begin, int64_t end) {
+            rope(table_S2D + begin * 2 * half, end - begin, width, half, sign, y_SBA + begin * width);
+          });
+        },
+        Resolve<T>(binder, op.y), Resolve<const float>(binder, op.table));
   });
 }
 

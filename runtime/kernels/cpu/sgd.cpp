@@ -13,28 +13,24 @@ auto Bind(const op::Sgd& op, Binder& binder) -> Kernel {
     // T: the type that parameters are kept in.
     const Plan& plan = binder.plan();
     CheckSliceLengths(plan, {op.gradient, op.parameter, op.momentum_buffer, op.copy}, op.sub_vector, binder.rank());
-    return [gradient = Resolve<const float>(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
-            parameter = Resolve<T>(binder, op.parameter),
-            momentum_buffer = ResolveIfSet<float>(binder, op.momentum_buffer),
-            copy = ResolveIfSet<OtherElement<T>>(binder, op.copy),
-            shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
-            update = LoopsOf(plan).Of<T>().Sgd](const Moment& moment) -> Status {
-      const float* const gradient_N = gradient.At(moment);
-      T* const parameter_N = parameter.At(moment);
-      float* const momentum_buffer_N = momentum_buffer.At(moment);
-      OtherElement<T>* const copy_N = copy.At(moment);
-      for (const UpdateShare& share : shares) {
-        SgdFactors factors = FactorsOf(op, share, scalars);
-        factors.gradient = static_cast<float>(*factor.At(moment));
-        ParallelRanges(share.in_slice.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
-          const int64_t first = share.in_slice.begin + begin;
-          update(factors, op.nesterov, gradient_N + first, end - begin, parameter_N + first,
-                 momentum_buffer_N != nullptr ? momentum_buffer_N + first : nullptr,
-                 copy_N != nullptr ? copy_N + first : nullptr);
-        });
-      }
-      return Success{};
-    };
+    return BindOver(
+        [shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
+         update = LoopsOf(plan).Of<T>().Sgd](const float* gradient_N, const double* factor, T* parameter_N,
+                                             float* momentum_buffer_N, OtherElement<T>* copy_N) {
+          for (const UpdateShare& share : shares) {
+            SgdFactors factors = FactorsOf(op, share, scalars);
+            factors.gradient = static_cast<float>(*factor);
+            ParallelRanges(share.in_slice.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
+              const int64_t first = share.in_slice.begin + begin;
+              update(factors, op.nesterov, gradient_N + first, end - begin, parameter_N + first,
+                     momentum_buffer_N != nullptr ? momentum_buffer_N + first : nullptr,
+                     copy_N != nullptr ? copy_N + first : nullptr);
+            });
+          }
+        },
+        Resolve<const float>(binder, op.gradient), Resolve<const double>(binder, op.factor),
+        Resolve<T>(binder, op.parameter), ResolveIfSet<float>(binder, op.momentum_buffer),
+        ResolveIfSet<OtherElement<T>>(binder, op.copy));
   });
 }
 

@@ -26,27 +26,24 @@ auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() -> Kernel {
     const Matrix size = AsMatrix(binder.plan(), op.logits);
     const bool adds = AddsOnto(binder, op.loss, op.loss_onto);
-    return [logits = Resolve<const T>(binder, op.logits), targets = Resolve<const int32_t>(binder, op.targets),
-            parts = Resolve<const float>(binder, op.parts), loss = Resolve<double>(binder, op.loss),
-            lse = Resolve<float>(binder, op.lse), size, ranks = binder.plan().mesh.size(op.vocab_axes),
-            vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head), adds](const Moment& moment) -> Status {
-      const T* const logits_NV = logits.At(moment);
-      const int32_t* const targets_N = targets.At(moment);
-      const float* const parts_RN = parts.At(moment);
-      float* const lse_N = lse.At(moment);
-      RETURN_IF_ERROR(CheckTokens(targets_N, size.rows, -1, vocab.total));
-      double total = 0;
-      for (int64_t row = 0; row < size.rows; ++row) {
-        lse_N[row] = MergedOf(parts_RN + row, ranks, size.rows);
-        if (vocab.Has(targets_N[row])) {
-          const T logit = logits_NV[row * size.columns + targets_N[row] - vocab.first];
-          total += static_cast<double>(lse_N[row]) - static_cast<double>(Load(logit));
-        }
-      }
-      double* const sum = loss.At(moment);
-      *sum = (adds ? *sum : 0) + total;
-      return Success{};
-    };
+    return BindOver(
+        [size, ranks = binder.plan().mesh.size(op.vocab_axes),
+         vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head), adds](
+            const T* logits_NV, const int32_t* targets_N, const float* parts_RN, double* sum, float* lse_N) -> Status {
+          RETURN_IF_ERROR(CheckTokens(targets_N, size.rows, -1, vocab.total));
+          double total = 0;
+          for (int64_t row = 0; row < size.rows; ++row) {
+            lse_N[row] = MergedOf(parts_RN + row, ranks, size.rows);
+            if (vocab.Has(targets_N[row])) {
+              const T logit = logits_NV[row * size.columns + targets_N[row] - vocab.first];
+              total += static_cast<double>(lse_N[row]) - static_cast<double>(Load(logit));
+            }
+          }
+          *sum = (adds ? *sum : 0) + total;
+          return Success{};
+        },
+        Resolve<const T>(binder, op.logits), Resolve<const int32_t>(binder, op.targets),
+        Resolve<const float>(binder, op.parts), Resolve<double>(binder, op.loss), Resolve<float>(binder, op.lse));
   });
 }
 

@@ -34,26 +34,22 @@ auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
   CheckSliceLength(plan, op.gradient, op.sub_vector, binder.rank());
   const bool adds = AddsOnto(binder, op.sum, op.sum_onto);
   const bool keeps_least = AddsOnto(binder, op.bad, op.bad_onto);
-  return [gradient = Resolve<const float>(binder, op.gradient), sum = Resolve<double>(binder, op.sum),
-          bad = Resolve<int64_t>(binder, op.bad), segments = OwnedSegments(plan, op.sub_vector, binder.rank()),
-          num_parameters = int64_t{plan.parameters.size()}, adds, keeps_least,
-          &loops = LoopsOf(plan)](const Moment& moment) -> Status {
-    const float* const gradient_N = gradient.At(moment);
-    double total = 0;
-    int64_t least_bad = num_parameters;
-    for (const OwnedSegment& segment : segments) {
-      const double squares = SumSquaresInParts(loops, gradient_N + segment.in_slice.begin, segment.in_slice.size());
-      total += segment.counted_in_norm ? squares : 0;
-      if (!std::isfinite(squares)) {
-        least_bad = std::min(least_bad, int64_t{segment.parameter.index});
-      }
-    }
-    double* const sum_1 = sum.At(moment);
-    int64_t* const bad_1 = bad.At(moment);
-    *sum_1 = (adds ? *sum_1 : 0) + total;
-    *bad_1 = keeps_least ? std::min(*bad_1, least_bad) : least_bad;
-    return Success{};
-  };
+  return BindOver(
+      [segments = OwnedSegments(plan, op.sub_vector, binder.rank()), num_parameters = int64_t{plan.parameters.size()},
+       adds, keeps_least, &loops = LoopsOf(plan)](const float* gradient_N, double* sum_1, int64_t* bad_1) {
+        double total = 0;
+        int64_t least_bad = num_parameters;
+        for (const OwnedSegment& segment : segments) {
+          const double squares = SumSquaresInParts(loops, gradient_N + segment.in_slice.begin, segment.in_slice.size());
+          total += segment.counted_in_norm ? squares : 0;
+          if (!std::isfinite(squares)) {
+            least_bad = std::min(least_bad, int64_t{segment.parameter.index});
+          }
+        }
+        *sum_1 = (adds ? *sum_1 : 0) + total;
+        *bad_1 = keeps_least ? std::min(*bad_1, least_bad) : least_bad;
+      },
+      Resolve<const float>(binder, op.gradient), Resolve<double>(binder, op.sum), Resolve<int64_t>(binder, op.bad));
 }
 
 }  // namespace shardc::cpu

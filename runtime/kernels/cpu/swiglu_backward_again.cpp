@@ -13,23 +13,20 @@ auto Bind(const op::SwigluBackwardAgain& op, Binder& binder) -> Kernel {
     CheckSameBytes(binder, op.dgate, op.gate);
     CheckSameBytes(binder, op.dup, op.up);
     CheckSameBytes(binder, op.y, op.dy);
-    return [y = Resolve<T>(binder, op.y), dgate = Resolve<T>(binder, op.dgate), dup = Resolve<T>(binder, op.dup),
-            elements = binder.ViewOf(op.dy).num_elements(),
-            &loops = LoopsOf(binder.plan()).Of<T>()](const Moment& moment) -> Status {
-      T* const y_N = y.At(moment);
-      T* const gate_N = dgate.At(moment);
-      T* const up_N = dup.At(moment);
-      ParallelRanges(elements, ElementsPerThread, [&](int64_t begin, int64_t end) {
-        std::array<T, 1024> aside;
-        for (int64_t first = begin; first < end; first += std::ssize(aside)) {
-          const int64_t size = std::min<int64_t>(end - first, std::ssize(aside));
-          loops.Swiglu(gate_N + first, up_N + first, size, aside.data());
-          loops.SwigluBackward(y_N + first, size, gate_N + first, up_N + first);
-          std::copy_n(aside.begin(), size, y_N + first);
-        }
-      });
-      return Success{};
-    };
+    return BindOver(
+        [elements = binder.ViewOf(op.dy).num_elements(), &loops = LoopsOf(binder.plan()).Of<T>()](T* y_N, T* gate_N,
+                                                                                                  T* up_N) {
+          ParallelRanges(elements, ElementsPerThread, [&](int64_t begin, int64_t end) {
+            std::array<T, 1024> aside;
+            for (int64_t first = begin; first < end; first += std::ssize(aside)) {
+              const int64_t size = std::min<int64_t>(end - first, std::ssize(aside));
+              loops.Swiglu(gate_N + first, up_N + first, size, aside.data());
+              loops.SwigluBackward(y_N + first, size, gate_N + first, up_N + first);
+              std::copy_n(aside.begin(), size, y_N + first);
+            }
+          });
+        },
+        Resolve<T>(binder, op.y), Resolve<T>(binder, op.dgate), Resolve<T>(binder, op.dup));
   });
 }
 
