@@ -9,12 +9,24 @@
 #include "compiler/base/exit_code_text.h"
 #include "compiler/base/mapped.h"
 #include "compiler/base/printable.h"
+#include "compiler/base/text/json_text.h"
+#include "compiler/base/version.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
-#include "compiler/driver/version.h"
+#include "compiler/plan/plan.h"
 
 namespace shardc {
+
+/// Returns "shardc 0.1.0", or one JSON object with the compiler and the plan format besides.
+static auto VersionText(bool as_json) -> std::string {
+  if (!as_json) {
+    return fmt::format("shardc {}\n", ProgramVersion());
+  }
+  JsonObject version;
+  version.Text("name", "shardc").Text("version", ProgramVersion()).Integer("plan_format", Plan::Version);
+  return version.Text("compiler", fmt::format("g++ {}", __VERSION__)).text() + "\n";
+}
 
 static constexpr Subcommand Rows[] = {
     {"check", "report the errors in a recipe or a plan",

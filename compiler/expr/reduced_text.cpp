@@ -1,8 +1,8 @@
-#include "compiler/expr/reduced_text.h"
-
+// What is left of a rule when everything known is put in.
 #include <map>
 
 #include "compiler/base/check.h"
+#include "compiler/expr/evaluator.h"
 #include "compiler/expr/names.h"
 
 namespace shardc {
@@ -194,7 +194,10 @@ class Printer {
 
 }  // namespace
 
-auto ReducedText(const Evaluator& evaluator) -> std::string { return Printer(evaluator).Run(); }
+/// Returns a text of the language with the same value at every element: known numbers in their shortest form, a `let`
+/// for each value that is used more than once, parentheses where the grammar needs them.
+/// Requires: the root has no fault.
+static auto ReducedText(const Evaluator& evaluator) -> std::string { return Printer(evaluator).Run(); }
 
 auto ReduceRule(const Expr& rule, const ExprVariables& variables) -> ExprResult<Expr> {
   CHECK(rule.type() != ExprType::Bool, "`{}` is a {}", rule.text(), ToText(rule.type()));

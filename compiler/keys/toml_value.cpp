@@ -8,7 +8,6 @@
 #include <cstdlib>
 
 #include "compiler/base/text/parse_whole.h"
-#include "compiler/base/text/real_text.h"
 
 namespace shardc {
 
@@ -29,7 +28,11 @@ auto QuoteToml(std::string_view text) -> std::string {
 
 auto WriteToml(int64_t value) -> std::string { return fmt::format("{}", value); }
 
-auto WriteToml(double value) -> std::string { return RealText(value); }
+/// Writes the shortest text that reads back to the same number, always as a real one: "1.0", "1e-05".
+auto WriteToml(double value) -> std::string {
+  std::string text = fmt::format("{}", value);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
 
 auto WriteToml(bool value) -> std::string { return value ? "true" : "false"; }
 

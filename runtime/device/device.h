@@ -16,15 +16,37 @@
 #include <string>
 #include <vector>
 
+#include "compiler/base/copied_pieces.h"
 #include "compiler/base/error_or.h"
 #include "compiler/base/timeout.h"
 #include "compiler/plan/plan.h"
-#include "runtime/device/host_scratch.h"
-#include "runtime/device/moment.h"
 #include "runtime/device/scalar_table.h"
 #include "runtime/memory/arenas.h"
 
 namespace shardc {
+
+/// When a bound op runs.
+struct Moment {
+  int64_t step = 0;
+  /// Index of the innermost repeat.
+  int64_t repeat = 0;
+};
+
+/// Memory of the host that stands in for memory of a device which the host cannot reach.
+class HostScratch {
+ public:
+  /// Returns at least `bytes`, aligned for every element type. They are valid until the next call, whatever they held
+  /// before.
+  auto Reserve(int64_t bytes) -> std::byte* {
+    if (static_cast<int64_t>(bytes_.size()) < bytes) {
+      bytes_.resize(static_cast<size_t>(bytes));
+    }
+    return bytes_.data();
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
 
 class HostMember;
 
