@@ -1,7 +1,6 @@
 #include "compiler/base/machine_rows.h"
 
 #include <algorithm>
-#include <array>
 
 namespace shardc {
 

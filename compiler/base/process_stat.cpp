@@ -9,7 +9,6 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <string>
 #include <vector>
 
 namespace shardc {

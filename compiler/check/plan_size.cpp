@@ -2,8 +2,6 @@
 // block and each chunk of the loss makes at least so many, whatever else the recipe says, so what is refused here could
 // not have been made. What comes close is refused once it is made (compiler/ops/plan_limits.h).
 
-#include <algorithm>
-
 #include "compiler/base/plan_limits.h"
 #include "compiler/check/check_context.h"
 #include "compiler/check/check_recipe.h"

@@ -1,7 +1,5 @@
 #include "compiler/checkpoint/published_model.h"
 
-#include <vector>
-
 #include "compiler/base/files.h"
 #include "compiler/base/json_reader.h"
 #include "compiler/checkpoint/digest.h"

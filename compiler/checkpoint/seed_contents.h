@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"

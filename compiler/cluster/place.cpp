@@ -18,7 +18,6 @@
 #include "compiler/base/text/split.h"
 #include "compiler/cluster/host_list.h"
 #include "compiler/cluster/launchers.h"
-#include "compiler/cluster/variables.h"
 
 namespace shardc {
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
 namespace shardc {

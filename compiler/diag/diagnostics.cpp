@@ -1,7 +1,5 @@
 #include "compiler/diag/diagnostics.h"
 
-#include <utility>
-
 #include "compiler/base/check.h"
 #include "compiler/base/text/long_words.h"
 

@@ -4,7 +4,6 @@
 
 #include "compiler/base/stopwatch.h"
 #include "compiler/data/scan_bar.h"
-#include "compiler/fit/fit_search.h"
 #include "compiler/fit/in_parallel.h"
 #include "compiler/plan/text.h"
 

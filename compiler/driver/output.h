@@ -1,7 +1,6 @@
 // What goes to the two streams: results to stdout, everything else to stderr.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "compiler/base/error_or.h"

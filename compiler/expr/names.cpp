@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "compiler/base/text/split.h"
-#include "compiler/expr/functions.h"
 
 namespace shardc {
 

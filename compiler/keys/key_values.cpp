@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <map>
-#include <vector>
 
 #include "compiler/base/check.h"
 

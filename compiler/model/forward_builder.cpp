@@ -1,7 +1,5 @@
 #include "compiler/model/forward_builder.h"
 
-#include <array>
-
 namespace shardc {
 
 auto ForwardBuilder::EnterLayer(int64_t layer, std::string prefix) -> void {

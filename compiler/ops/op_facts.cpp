@@ -1,6 +1,5 @@
 #include "compiler/ops/op_facts.h"
 
-#include <algorithm>
 #include <concepts>
 
 namespace shardc {

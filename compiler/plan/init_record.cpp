@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "compiler/base/json_reader.h"
 #include "compiler/plan/init_rule.h"

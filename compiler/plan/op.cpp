@@ -1,8 +1,6 @@
 // What ops do with their bodies whatever these are: they copy, move, compare and end them.
 #include "compiler/plan/op.h"
 
-#include "compiler/base/check.h"
-
 namespace shardc {
 
 OpBody::OpBody() : OpVariant(std::monostate{}) {}

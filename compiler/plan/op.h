@@ -1,8 +1,6 @@
 // One op of a plan: its body (a struct made from its row in schemas/ops.def) and what every op carries.
 #pragma once
 
-#include <memory>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>

@@ -7,7 +7,6 @@
 
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/text_guard.h"
-#include "compiler/recipe/toml_tree.h"
 
 namespace shardc {
 

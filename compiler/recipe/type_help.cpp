@@ -11,7 +11,6 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
-#include <string_view>
 
 #include "compiler/recipe/key_rows.h"
 

@@ -1,7 +1,6 @@
 #include "compiler/report/compare.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -5,7 +5,6 @@
 // with its neighbours.
 #include "compiler/verify/section_run.h"
 
-#include <algorithm>
 #include <iterator>
 
 #include "compiler/plan/local_parameter.h"

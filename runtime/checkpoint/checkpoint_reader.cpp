@@ -6,7 +6,6 @@
 
 #include "compiler/base/bfloat16.h"
 #include "compiler/checkpoint/cover.h"
-#include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/checkpoint/safetensors.h"
 #include "compiler/checkpoint/seed_contents.h"

@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"

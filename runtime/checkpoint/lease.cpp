@@ -9,13 +9,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "compiler/checkpoint/digest.h"
-#include "compiler/checkpoint/manifest.h"
 
 namespace shardc {
 

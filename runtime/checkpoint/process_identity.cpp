@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <string>
 #include <string_view>
 
 #include "compiler/base/host_and_time.h"

@@ -1,7 +1,6 @@
 #include "runtime/control/agree_on_plan.h"
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "compiler/base/text/split.h"

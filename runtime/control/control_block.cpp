@@ -9,7 +9,6 @@
 #include <cstring>
 #include <new>
 
-#include "compiler/base/process_stat.h"
 #include "compiler/base/processor.h"
 #include "runtime/control/control_block_words.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "runtime/control/host_member.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "compiler/base/copied_pieces.h"
 #include "compiler/plan/names.h"

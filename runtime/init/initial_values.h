@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 
 #include "compiler/ops/ops.h"

@@ -1,6 +1,5 @@
 #include "runtime/launch/job.h"
 
-#include <chrono>
 #include <thread>
 
 #include "compiler/base/printable.h"
@@ -9,7 +8,6 @@
 #include "compiler/plan/exchange.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/launch/needed_memory.h"
-#include "runtime/launch/scan_tokens.h"
 #include "runtime/launch/shared_file.h"
 #include "runtime/launch/shared_folder.h"
 #include "runtime/memory/available_memory.h"

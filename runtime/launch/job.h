@@ -1,7 +1,6 @@
 // One launch of a plan's ranks on this host: what its ranks share, and what is put on record.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>

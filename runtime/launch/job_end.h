@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "compiler/base/error_or.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <string>
 
 #include "compiler/base/printable.h"
 #include "compiler/base/text/numbers_and_lines.h"

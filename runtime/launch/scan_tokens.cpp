@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "compiler/base/files.h"
 #include "compiler/base/processor.h"

@@ -1,7 +1,6 @@
 #include "runtime/launch/stop_signals.h"
 
 #include <algorithm>
-#include <ctime>
 
 namespace shardc {
 

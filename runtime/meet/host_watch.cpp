@@ -1,7 +1,6 @@
 #include "runtime/meet/host_watch.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "runtime/net/error_text.h"
 

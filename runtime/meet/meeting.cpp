@@ -1,7 +1,6 @@
 #include "runtime/meet/meeting.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string_view>
 #include <thread>
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
-#include <vector>
 
 #include "compiler/base/text/split.h"
 #include "compiler/checkpoint/digest.h"

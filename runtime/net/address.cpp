@@ -15,7 +15,6 @@
 #include <cstring>
 #include <memory>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "compiler/base/text/split.h"

@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 
 #include <charconv>
-#include <cstddef>
 #include <cstring>
 #include <string_view>
 

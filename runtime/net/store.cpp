@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <charconv>
 #include <random>
-#include <type_traits>
 #include <utility>
 
 #include "compiler/base/check.h"

@@ -5,7 +5,6 @@
 #include <resolv.h>
 
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 

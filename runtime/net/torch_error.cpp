@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdlib>
 #include <mutex>
-#include <string_view>
 
 #include "runtime/net/torch_error.h"
 

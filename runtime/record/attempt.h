@@ -15,7 +15,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"

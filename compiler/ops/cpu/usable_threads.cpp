@@ -2,8 +2,6 @@
 // high costs memory in explain, one too low costs threads: neither changes a result.
 #include "compiler/ops/cpu/usable_threads.h"
 
-#include <algorithm>
-
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

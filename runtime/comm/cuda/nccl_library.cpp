@@ -1,7 +1,6 @@
 #include "runtime/comm/cuda/nccl_library.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <nccl.h>
 
 #include <chrono>

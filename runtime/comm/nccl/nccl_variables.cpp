@@ -1,7 +1,5 @@
 #include "runtime/comm/nccl/nccl_variables.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>

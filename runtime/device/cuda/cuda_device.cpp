@@ -9,7 +9,6 @@
 #include "compiler/ops/communicators.h"
 #include "runtime/control/host_member.h"
 #include "runtime/device/cuda/bad_ids.h"
-#include "runtime/device/cuda/stream.h"
 
 namespace shardc {
 

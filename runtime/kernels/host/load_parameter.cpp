@@ -1,6 +1,5 @@
 // load_parameter: the owned elements of one parameter, out of the seed; the rest of the slice stays as it is.
 #include <cstddef>
-#include <string>
 
 #include "compiler/plan/init_rule.h"
 #include "runtime/checkpoint/checkpoint_reader.h"

@@ -2,7 +2,6 @@
 // agree on that before anything is written, so that the checkpoints that are there stay as they are.
 #include <algorithm>
 #include <map>
-#include <vector>
 
 #include "compiler/plan/state_index.h"
 #include "runtime/checkpoint/checkpoint_writer.h"

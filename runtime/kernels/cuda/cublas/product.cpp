@@ -8,7 +8,6 @@
 
 #include <charconv>
 #include <optional>
-#include <vector>
 
 namespace shardc::cuda {
 

@@ -3,7 +3,6 @@
 #include <array>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "compiler/base/stopwatch.h"
