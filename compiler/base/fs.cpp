@@ -90,6 +90,11 @@ auto SystemError(std::string_view what, const std::string& path) -> Error {
   return Fail(ExitCode::Environment, "cannot {} {}: {}", what, path, std::strerror(errno));
 }
 
+/// Returns the error of a call that did not return 0.
+static auto Outcome(int result, std::string_view what, const std::string& path) -> Status {
+  return result == 0 ? Status(Success{}) : SystemError(what, path);
+}
+
 auto PosixFs() -> Fs& {
   static PosixFsBody body;
   return body;
@@ -113,18 +118,10 @@ Descriptor::~Descriptor() {
 
 auto Descriptor::Close() -> Status {
   // Closed even where it fails: Linux frees the descriptor first.
-  if (fs_->Close(std::exchange(descriptor_, -1)) != 0) {
-    return SystemError("close", path_);
-  }
-  return Success{};
+  return Outcome(fs_->Close(std::exchange(descriptor_, -1)), "close", path_);
 }
 
-auto Descriptor::Fsync() -> Status {
-  if (fs_->Fsync(descriptor_) != 0) {
-    return SystemError("fsync", path_);
-  }
-  return Success{};
-}
+auto Descriptor::Fsync() -> Status { return Outcome(fs_->Fsync(descriptor_), "fsync", path_); }
 
 auto SyncDirectory(const Descriptor& directory) -> Status {
   if (directory.fs().Fsync(directory.get()) != 0 && errno != EINVAL) {
@@ -232,9 +229,7 @@ auto OpenForAppendAt(const Descriptor& directory, const std::string& name) -> Er
 
 auto StatusOf(const Descriptor& file) -> ErrorOr<FileStatus> {
   FileStatus status;
-  if (file.fs().Stat(file.get(), "", status) != 0) {
-    return SystemError("examine", file.path());
-  }
+  RETURN_IF_ERROR(Outcome(file.fs().Stat(file.get(), "", status), "examine", file.path()));
   return status;
 }
 
@@ -324,9 +319,7 @@ auto ReadNext(const Descriptor& file, void* data, int64_t bytes) -> ErrorOr<int6
 
 auto ListDirectory(const Descriptor& directory) -> ErrorOr<std::vector<std::string>> {
   std::vector<std::string> names;
-  if (directory.fs().List(directory.get(), names) != 0) {
-    return SystemError("list", directory.path());
-  }
+  RETURN_IF_ERROR(Outcome(directory.fs().List(directory.get(), names), "list", directory.path()));
   return names;
 }
 
@@ -337,10 +330,7 @@ auto RenameAt(const Descriptor& directory, const std::string& from, const std::s
 }
 
 auto RemoveAt(const Descriptor& directory, const std::string& name) -> Status {
-  if (directory.fs().Unlink(directory.get(), name.c_str(), false) != 0) {
-    return SystemError("remove", directory.path() + "/" + name);
-  }
-  return Success{};
+  return Outcome(directory.fs().Unlink(directory.get(), name.c_str(), false), "remove", directory.path() + "/" + name);
 }
 
 auto RemoveDirectoryAt(const Descriptor& parent, const std::string& name) -> Status {
@@ -349,10 +339,7 @@ auto RemoveDirectoryAt(const Descriptor& parent, const std::string& name) -> Sta
   for (const std::string& file : names) {
     RETURN_IF_ERROR(RemoveAt(directory, file));
   }
-  if (parent.fs().Unlink(parent.get(), name.c_str(), true) != 0) {
-    return SystemError("remove", parent.path() + "/" + name);
-  }
-  return Success{};
+  return Outcome(parent.fs().Unlink(parent.get(), name.c_str(), true), "remove", parent.path() + "/" + name);
 }
 
 }  // namespace shardc
