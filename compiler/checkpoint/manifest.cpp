@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/check.h"
+#include "compiler/base/mapped.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest_form.h"
 
@@ -35,10 +36,7 @@ auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<s
 }
 
 static auto JsonOf(const Layout& layout) -> json {
-  json roles = json::array();
-  for (const StateRole role : layout.roles) {
-    roles.push_back(std::string(ToText(role)));
-  }
+  const auto roles = Mapped<json>(layout.roles, [&](const StateRole role) { return std::string(ToText(role)); });
   return {{"length", layout.length},
           {"axes", ToText(layout.axes)},
           {"cut", ToText(layout.cut)},
@@ -115,10 +113,9 @@ auto ToText(const Manifest& manifest) -> std::string {
     body["data"]["digests"] = manifest.data.digests;
   }
   if (!manifest.data.sources.empty()) {
-    json& sources = body["data"]["sources"] = json::array();
-    for (const ManifestSource& source : manifest.data.sources) {
-      sources.push_back({{"name", source.name}, {"weight", source.weight}, {"fingerprint", source.fingerprint}});
-    }
+    body["data"]["sources"] = Mapped<json>(manifest.data.sources, [&](const ManifestSource& source) {
+      return json{{"name", source.name}, {"weight", source.weight}, {"fingerprint", source.fingerprint}};
+    });
     body["data"]["steps"] = manifest.data.steps;
   }
   if (manifest.published) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/json_reader.h"
+#include "compiler/base/mapped.h"
 #include "compiler/plan/init_rule.h"
 
 namespace shardc {
@@ -21,15 +22,14 @@ auto ToText(const InitRecord& record) -> std::string {
     json["rotary_table"] = record.rotary_table;
   }
   json["elements_drawn"] = record.elements_drawn;
-  json["parameters"] = nlohmann::ordered_json::array();
-  for (const RealisedParameter& parameter : record.parameters) {
-    json["parameters"].push_back({{"name", parameter.name},
+  json["parameters"] = Mapped<nlohmann::ordered_json>(record.parameters, [&](const RealisedParameter& parameter) {
+    return nlohmann::ordered_json{{"name", parameter.name},
                                   {"shape", std::vector<int64_t>(parameter.shape.begin(), parameter.shape.end())},
                                   {"dtype", ToText(parameter.dtype)},
                                   {"rule", parameter.rule},
                                   {"mean", parameter.mean},
-                                  {"std", parameter.std}});
-  }
+                                  {"std", parameter.std}};
+  });
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

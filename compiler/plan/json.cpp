@@ -2,6 +2,7 @@
 // names that the text has for them.
 #include <nlohmann/json.hpp>
 
+#include "compiler/base/mapped.h"
 #include "compiler/plan/field_text.h"
 #include "compiler/plan/fields.h"
 #include "compiler/plan/text.h"
@@ -28,10 +29,7 @@ struct JsonWriter {
     } else if constexpr (std::same_as<T, ExitCode>) {
       object[std::string(name)] = static_cast<int>(value);
     } else if constexpr (std::same_as<T, std::vector<EventId>>) {
-      Json& events = object[std::string(name)] = Json::array();
-      for (const EventId event : value) {
-        events.push_back(names.Text(event));
-      }
+      object[std::string(name)] = Mapped<Json>(value, [&](const EventId event) { return names.Text(event); });
     } else if constexpr (std::same_as<T, Predicate>) {
       object[std::string(name)] = (value.negated ? "!" : "") + names.Text(value.scalar);
     } else if constexpr (std::same_as<T, ValueRole>) {
@@ -89,20 +87,18 @@ class JsonPrinter {
     root["recipe"] = std::move(recipe);
     root["assumed"] = std::move(assumed);
     root["data"] = Fields(plan_.data);
-    Json& sources = root["data"]["sources"] = Json::array();
-    for (const TokenSource& source : plan_.data.sources) {
-      sources.push_back(Fields(source, {{"name", source.name}, {"files", source.files}}));
-    }
+    root["data"]["sources"] = Mapped<Json>(plan_.data.sources, [&](const TokenSource& source) {
+      return Fields(source, {{"name", source.name}, {"files", source.files}});
+    });
     if (!plan_.data.eval_files.empty()) {
       root["data"]["eval_files"] = plan_.data.eval_files;
     }
     root["run"] = Fields(plan_.run);
     if (plan_.seed.is_set()) {
       root["seed"] = Fields(plan_.seed);
-      Json& tensors = root["seed"]["tensors"] = Json::array();
-      for (const SeedTensor& tensor : plan_.seed.tensors) {
-        tensors.push_back({{"name", tensor.name}, {"dtype", ToText(tensor.dtype)}, {"shape", tensor.shape}});
-      }
+      root["seed"]["tensors"] = Mapped<Json>(plan_.seed.tensors, [&](const SeedTensor& tensor) {
+        return Json{{"name", tensor.name}, {"dtype", ToText(tensor.dtype)}, {"shape", tensor.shape}};
+      });
     }
     root["passes"] = Passes(plan_.passes);
     root["disabled"] = Passes(plan_.disabled);
@@ -112,15 +108,10 @@ class JsonPrinter {
       Json item = {{"section", ToText(trigger.section)}, {"kind", ToText(trigger.kind)}};
       root["triggers"].push_back(Fields(trigger, std::move(item)));
     }
-    root["halts"] = Json::array();
-    for (const Halt& halt : plan_.halts) {
-      root["halts"].push_back(Fields(halt));
-    }
+    root["halts"] = Mapped<Json>(plan_.halts, [&](const Halt& halt) { return Fields(halt); });
     for (size_t i = 0; i < NumSections; ++i) {
-      Json& ops = root["sections"][std::string(ToText(static_cast<SectionKind>(i)))] = Json::array();
-      for (const Op& op : plan_.sections[i].ops) {
-        ops.push_back(OpJson(op));
-      }
+      root["sections"][std::string(ToText(static_cast<SectionKind>(i)))] =
+          Mapped<Json>(plan_.sections[i].ops, [&](const Op& op) { return OpJson(op); });
     }
     return root;
   }
@@ -133,11 +124,7 @@ class JsonPrinter {
   }
 
   static auto Passes(const std::vector<PassKind>& passes) -> Json {
-    Json names = Json::array();
-    for (const PassKind pass : passes) {
-      names.push_back(ToText(pass));
-    }
-    return names;
+    return Mapped<Json>(passes, [&](const PassKind pass) { return ToText(pass); });
   }
 
   auto AddTables(Json& root) -> void {
@@ -169,10 +156,7 @@ class JsonPrinter {
                                       {"placement", ToText(value.placement)}}));
     }
     AddTable(root["sub_vectors"], plan_.sub_vectors, [&](const SubVector& sub_vector) {
-      Json segments = Json::array();
-      for (const Segment& segment : sub_vector.segments) {
-        segments.push_back(Fields(segment));
-      }
+      auto segments = Mapped<Json>(sub_vector.segments, [&](const Segment& segment) { return Fields(segment); });
       return Fields(SlicesOf<const SubVector>{sub_vector}, {{"segments", std::move(segments)}});
     });
   }

@@ -1,6 +1,7 @@
 // The JSON Schema of PlanJson, made from the same tables: the fields of lines from fields.h, the ops from their rows.
 #include <nlohmann/json.hpp>
 
+#include "compiler/base/mapped.h"
 #include "compiler/plan/fields.h"
 #include "compiler/plan/text.h"
 
@@ -16,10 +17,7 @@ auto Definition(const std::string& name) -> Json { return Json{{"$ref", "#/defin
 
 template <NamedEnum E>
 auto WordOf() -> Json {
-  Json words = Json::array();
-  for (const std::string_view word : EnumNames<E>::names) {
-    words.push_back(word);
-  }
+  auto words = Mapped<Json>(EnumNames<E>::names, [](const std::string_view word) { return word; });
   return Json{{"enum", std::move(words)}};
 }
 

@@ -1,6 +1,7 @@
 // The report for programs. Fields are documented in docs/explain.md.
 #include <nlohmann/json.hpp>
 
+#include "compiler/base/mapped.h"
 #include "compiler/cost/preset_use.h"
 #include "compiler/ops/cpu/outside_arenas.h"
 #include "compiler/report/json_lines.h"
@@ -55,30 +56,23 @@ static auto OverStepJson(const Report& report) -> Json {
 }
 
 static auto AliveJson(const Report& report) -> Json {
-  Json json = Json::array();
-  for (const AliveBuffers& alike : report.alive_at_peak) {
-    json.push_back({{"name", alike.name},
-                    {"blocks", alike.blocks},
-                    {"category", ToText(alike.category)},
-                    {"count", alike.count},
-                    {"bytes", alike.bytes.value},
-                    {"key", alike.key}});
-  }
-  return json;
+  return Mapped<Json>(report.alive_at_peak, [&](const AliveBuffers& alike) {
+    return Json{{"name", alike.name},   {"blocks", alike.blocks},     {"category", ToText(alike.category)},
+                {"count", alike.count}, {"bytes", alike.bytes.value}, {"key", alike.key}};
+  });
 }
 
 static auto BlocksJson(const Report& report) -> Json {
   Json json = Json::array();
   for (const BlockActivations& alike : report.blocks) {
-    Json tensors = Json::array();
-    for (const BlockTensor& tensor : alike.tensors) {
-      tensors.push_back({{"name", tensor.name},
-                         {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
-                         {"dtype", ToText(tensor.dtype)},
-                         {"bytes", tensor.bytes.value},
-                         {"after_forward", ToText(tensor.after)},
-                         {"ops", tensor.ops}});
-    }
+    auto tensors = Mapped<Json>(alike.tensors, [&](const BlockTensor& tensor) {
+      return Json{{"name", tensor.name},
+                  {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
+                  {"dtype", ToText(tensor.dtype)},
+                  {"bytes", tensor.bytes.value},
+                  {"after_forward", ToText(tensor.after)},
+                  {"ops", tensor.ops}};
+    });
     json.push_back({{"blocks", alike.blocks}, {"kept_bytes", alike.kept().value}, {"tensors", std::move(tensors)}});
   }
   return json;
@@ -104,13 +98,12 @@ static auto MemoryJson(const Report& report) -> Json {
   json["peak_op"] = {
       {"index", report.peak.op_index}, {"summary", report.peak.op_summary}, {"text", report.peak.op_text}};
   json["by_category"] = UseJson(report.peak.use);
-  json["sections"] = Json::array();
-  for (const MemoryPeak& peak : report.section_peaks) {
-    json["sections"].push_back({{"section", ToText(peak.section)},
-                                {"peak_bytes", peak.use.total().value},
-                                {"op_index", peak.op_index},
-                                {"by_category", UseJson(peak.use)}});
-  }
+  json["sections"] = Mapped<Json>(report.section_peaks, [&](const MemoryPeak& peak) {
+    return Json{{"section", ToText(peak.section)},
+                {"peak_bytes", peak.use.total().value},
+                {"op_index", peak.op_index},
+                {"by_category", UseJson(peak.use)}};
+  });
   json["reserved_bytes"] = report.reserved.value;
   for (int i = 0; i < NumArenas; ++i) {
     json["by_arena"][std::string(ToText(static_cast<Arena>(i)))] = plan.arena_bytes[static_cast<size_t>(i)];
@@ -168,21 +161,18 @@ static auto LossJson(const LossUse& loss) -> Json {
 }
 
 static auto InitJson(const std::vector<InitUse>& init) -> Json {
-  Json json = Json::array();
-  for (const InitUse& use : init) {
-    json.push_back({{"rule", use.rule},
-                    {"recipe_line", use.recipe_line},
-                    {"parameters", use.num_parameters},
-                    {"elements", use.num_elements}});
-  }
-  return json;
+  return Mapped<Json>(init, [&](const InitUse& use) {
+    return Json{{"rule", use.rule},
+                {"recipe_line", use.recipe_line},
+                {"parameters", use.num_parameters},
+                {"elements", use.num_elements}};
+  });
 }
 
 static auto PresetJson(const PresetUse& preset) -> Json {
-  Json set = Json::array();
-  for (const SetBesidePreset& key : preset.set) {
-    set.push_back({{"key", key.key}, {"value", key.value}, {"in_preset", key.in_preset}, {"by", key.by}});
-  }
+  const auto set = Mapped<Json>(preset.set, [&](const SetBesidePreset& key) {
+    return Json{{"key", key.key}, {"value", key.value}, {"in_preset", key.in_preset}, {"by", key.by}};
+  });
   return {{"name", preset.name}, {"init_scheme", preset.scheme}, {"set", set}};
 }
 
@@ -223,10 +213,9 @@ static auto DataJson(const DataSource& data, const MixtureUse& mixture) -> Json 
 static auto SchedulesJson(const std::vector<ScheduleUse>& schedules) -> Json {
   Json json = Json::array();
   for (const ScheduleUse& schedule : schedules) {
-    Json points = Json::array();
-    for (const SchedulePoint& point : schedule.points) {
-      points.push_back({point.step, point.value});
-    }
+    auto points = Mapped<Json>(schedule.points, [&](const SchedulePoint& point) {
+      return Json{point.step, point.value};
+    });
     json.push_back({{"name", schedule.name},
                     {"expression", schedule.text},
                     {"constant", schedule.is_constant},
