@@ -30,27 +30,16 @@ class Checker {
     }
     const auto type = types_[tree_.root()];
     const ExprNode& root = tree_.nodes[tree_.root()];
+    const auto ask = [&](bool fits, std::string_view message) {
+      if (type && !fits) {
+        Report(root, message, *type);
+      }
+    };
     switch (kind) {
-      case ExprKind::Predicate:
-        if (type && *type != ExprType::Bool) {
-          Report(root, "a predicate is a condition; {} is {}", *type);
-        }
-        break;
-      case ExprKind::Schedule:
-        if (type && *type != ExprType::Number) {
-          Report(root, "a schedule is a number; {} is {}", *type);
-        }
-        break;
-      case ExprKind::Rule:
-        if (type && *type == ExprType::Bool) {
-          Report(root, "an init rule is a number or a distribution; {} is {}", *type);
-        }
-        break;
-      case ExprKind::Frequency:
-        if (type && *type != ExprType::Number) {
-          Report(root, "a frequency is a number; {} is {}", *type);
-        }
-        break;
+      case ExprKind::Predicate: ask(type == ExprType::Bool, "a predicate is a condition; {} is {}"); break;
+      case ExprKind::Schedule: ask(type == ExprType::Number, "a schedule is a number; {} is {}"); break;
+      case ExprKind::Rule: ask(type != ExprType::Bool, "an init rule is a number or a distribution; {} is {}"); break;
+      case ExprKind::Frequency: ask(type == ExprType::Number, "a frequency is a number; {} is {}"); break;
     }
     return type.value_or(ExprType::Number);
   }
