@@ -183,12 +183,9 @@ auto OpenDirectoryAt(const Descriptor& parent, const std::string& name) -> Error
 }
 
 auto OpenFileAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor> {
-  auto file = OpenAt(directory.fs(), directory.get(), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, "open",
-                     directory.path() + "/" + name);
-  if (!file) {
-    return file;
-  }
-  RETURN_IF_ERROR(FileBytes(*file));
+  ASSIGN_OR_RETURN(auto file, OpenAt(directory.fs(), directory.get(), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, "open",
+                                     directory.path() + "/" + name));
+  RETURN_IF_ERROR(FileBytes(file));
   return file;
 }
 
@@ -218,12 +215,9 @@ auto OpenForAppendAt(const Descriptor& directory, const std::string& name) -> Er
   if (there->kind != EntryKind::File) {
     return NotRegular(path);
   }
-  auto file =
-      OpenAt(directory.fs(), directory.get(), name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK, "open", path);
-  if (!file) {
-    return file;
-  }
-  RETURN_IF_ERROR(FileBytes(*file));
+  ASSIGN_OR_RETURN(auto file, OpenAt(directory.fs(), directory.get(), name,
+                                     O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK, "open", path));
+  RETURN_IF_ERROR(FileBytes(file));
   return file;
 }
 

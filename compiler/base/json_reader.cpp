@@ -141,11 +141,8 @@ auto JsonReader::Object(const char* name) const -> ErrorOr<JsonReader> {
 }
 
 auto JsonReader::List(const char* name) const -> ErrorOr<const json*> {
-  const auto member = Member(name);
-  if (!member) {
-    return member.error();
-  }
-  FAIL_IF(!(*member)->is_array(), code_, "\"{}\" is no list", name);
+  ASSIGN_OR_RETURN(const auto member, Member(name));
+  FAIL_IF(!member->is_array(), code_, "\"{}\" is no list", name);
   return member;
 }
 

@@ -27,9 +27,7 @@ static auto PlanOf(const RecipeOptions& options) -> ErrorOr<Plan> {
     return RecipeSource(options).ReadPlan(*named.text);
   }
   RecipeSource source(options, std::move(named.text), LeftOut::Assume);
-  auto plan = source.LoadAndCompile({});
-  source.PrintDiagnostics();
-  return plan;
+  return source.Printed(source.LoadAndCompile({}));
 }
 
 static auto RunDiff(const DiffOptions& options) -> ExitCode {

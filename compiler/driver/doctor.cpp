@@ -27,12 +27,8 @@ static auto Examine(const DoctorOptions& options) -> Status {
   std::string run_dir = options.run_dir;
   if (run_dir.empty() && !options.recipe.path.empty()) {
     RecipeSource source(options.recipe);
-    const auto recipe = source.Load();
-    source.PrintDiagnostics();
-    if (!recipe) {
-      return recipe.error();
-    }
-    run_dir = RunDirOf(*recipe);
+    ASSIGN_OR_RETURN(const auto recipe, source.Printed(source.Load()));
+    run_dir = RunDirOf(recipe);
   }
   std::vector<std::string> arguments{"-", "--doctor", "--format", options.format, "--timeout=" + options.timeout};
   if (!run_dir.empty()) {

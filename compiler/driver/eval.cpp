@@ -46,19 +46,16 @@ static auto Eval(EvalOptions options) -> Status {
   if (const auto place = FindPlace(std::getenv); place && *place) {
     source.set_num_hosts((*place)->num_hosts());
   }
-  const auto plan = source.LoadAndCompile({.run_dir = RunDirOfCheckpoint(options.checkpoint)});
-  source.PrintDiagnostics();
-  if (!plan) {
-    return plan.error();
-  }
-  FAIL_IF(plan->data.eval_tokens == 0 && !plan->data.has_eval_files(), ExitCode::RecipeRejected,
+  ASSIGN_OR_RETURN(const auto plan,
+                   source.Printed(source.LoadAndCompile({.run_dir = RunDirOfCheckpoint(options.checkpoint)})));
+  FAIL_IF(plan.data.eval_tokens == 0 && !plan.data.has_eval_files(), ExitCode::RecipeRejected,
           "{} holds out no tokens (`eval_tokens` in [data] is 0), so there is nothing to evaluate\n"
           "use --set 'data.eval=[\"FILE\"]' with a file that the run did not train on",
           options.recipe.path);
-  ASSIGN_OR_RETURN(const auto checkpoint, CheckpointOrNewest(options.checkpoint, *plan));
+  ASSIGN_OR_RETURN(const auto checkpoint, CheckpointOrNewest(options.checkpoint, plan));
   // Nothing of an evaluation stays on disk, its plan included.
-  ASSIGN_OR_RETURN(const auto path, TextInMemory(PrintPlan(*plan)));
-  return BecomeEvaluation(path, plan->device, checkpoint, options);
+  ASSIGN_OR_RETURN(const auto path, TextInMemory(PrintPlan(plan)));
+  return BecomeEvaluation(path, plan.device, checkpoint, options);
 }
 
 auto DeclareEval(CommandOptions& options) -> Action {

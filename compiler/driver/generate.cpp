@@ -105,18 +105,14 @@ static auto Generate(const GenerateOptions& options, const Question& question) -
   if (const auto place = FindPlace(std::getenv); place && *place) {
     source.set_num_hosts((*place)->num_hosts());
   }
-  const auto recipe = source.Load();
-  source.PrintDiagnostics();
-  if (!recipe) {
-    return recipe.error();
-  }
-  FAIL_IF(!recipe->loss.head.empty() || recipe->data.targets.is_set, ExitCode::RecipeRejected,
+  ASSIGN_OR_RETURN(const auto recipe, source.Printed(source.Load()));
+  FAIL_IF(!recipe.loss.head.empty() || recipe.data.targets.is_set, ExitCode::RecipeRejected,
           "{} has heads or targets of its own ([[loss.head]], data.targets), and files of theirs would have to "
           "lie beside the ids",
           options.recipe.path);
-  ASSIGN_OR_RETURN(const auto ids, question.find_ids(*recipe));
-  const int64_t samples = CeilDiv(std::ssize(ids), *recipe->model.seq);
-  ASSIGN_OR_RETURN(const auto plan, CompileFor(*recipe, question.takes_all_samples ? samples : 1, given));
+  ASSIGN_OR_RETURN(const auto ids, question.find_ids(recipe));
+  const int64_t samples = CeilDiv(std::ssize(ids), *recipe.model.seq);
+  ASSIGN_OR_RETURN(const auto plan, CompileFor(recipe, question.takes_all_samples ? samples : 1, given));
   ASSIGN_OR_RETURN(const auto checkpoint, CheckpointOrNewest(given, plan));
   RETURN_IF_ERROR(ManifestAt(checkpoint));
   const auto plan_path = TextInMemory(PrintPlan(plan));

@@ -198,31 +198,23 @@ static auto ShowPlan(const Plan& plan, const Facts& facts, const PlanOptions& op
 /// `text` is that of the recipe.
 static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOptions& options) -> Status {
   if (options.emit == "recipe") {
-    const auto recipe = source.Load();
-    source.PrintDiagnostics();
-    if (!recipe) {
-      return recipe.error();
-    }
-    RETURN_IF_ERROR(CheckOutput(options, InputsOf(DataOf(*recipe), HeadsOf(*recipe), SeedPathOf(*recipe))));
-    return WriteOut(PrintRecipe(*recipe), options.output);
+    ASSIGN_OR_RETURN(const auto recipe, source.Printed(source.Load()));
+    RETURN_IF_ERROR(CheckOutput(options, InputsOf(DataOf(recipe), HeadsOf(recipe), SeedPathOf(recipe))));
+    return WriteOut(PrintRecipe(recipe), options.output);
   }
   RETURN_IF_ERROR(CheckWorkingDirectory());
-  auto plan = source.LoadAndCompile(MakePipelineOptions(options));
-  source.PrintDiagnostics();
-  if (!plan) {
-    return plan.error();
-  }
-  MakePathsAbsolute(*plan);
-  const Facts facts = LookAtData(*plan);
+  ASSIGN_OR_RETURN(auto plan, source.Printed(source.LoadAndCompile(MakePipelineOptions(options))));
+  MakePathsAbsolute(plan);
+  const Facts facts = LookAtData(plan);
   if (options.stop_after.empty() && options.disabled.empty()) {
-    fmt::print(stderr, "{}", Printable(NotesText(*plan, facts)));
+    fmt::print(stderr, "{}", Printable(NotesText(plan, facts)));
   }
   std::optional<FitUse> fit;
   if (!options.fit.empty()) {
-    fit = FitOfRecipe(*plan, options.recipe, text, *ParseBudget(options.fit));
+    fit = FitOfRecipe(plan, options.recipe, text, *ParseBudget(options.fit));
     fit->device_of_machine = options.device_of_machine;
   }
-  return ShowPlan(*plan, facts, options, fit);
+  return ShowPlan(plan, facts, options, fit);
 }
 
 /// Shows a plan file, if the verifier accepts it, as MakePlan shows the plan of a recipe.

@@ -49,6 +49,12 @@ class RecipeSource {
   auto ReadPlan(std::string_view text) -> ErrorOr<Plan>;
   /// To stderr; after them, what was assumed.
   auto PrintDiagnostics() const -> void;
+  /// Returns the result after PrintDiagnostics: `source.Printed(source.Load())`.
+  template <class T>
+  auto Printed(ErrorOr<T> result) const -> ErrorOr<T> {
+    PrintDiagnostics();
+    return result;
+  }
   /// The first error that PrintDiagnostics prints, with its notes and without colour; empty if there is none.
   auto FirstError() const -> std::string;
   auto diagnostics() const -> const Diagnostics& { return diagnostics_; }
