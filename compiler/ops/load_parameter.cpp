@@ -1,7 +1,5 @@
 // load_parameter. C1: shard is the slice of the sub-vector's parameters. C2: the parameter lies in the sub-vector. C3:
 // its init rule names a block of a tensor of the seed, and that has the block, in f32, bf16 or f16.
-#include <algorithm>
-
 #include "compiler/ops/op_support.h"
 #include "compiler/plan/init_rule.h"
 
@@ -13,13 +11,8 @@ constinit const OpFacts op::LoadParameter::Facts{
 auto Shape(const op::LoadParameter&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::LoadParameter& op, const Plan& plan, OpCheck& check) -> void {
-  const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   const Parameter& parameter = plan.parameters[op.parameter];
-  ExpectType(check, plan, op.shard, {parameter.dtype, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
-             "load_parameter-c1"_rule);
-  check.Expect(std::any_of(sub_vector.segments.begin(), sub_vector.segments.end(),
-                           [&](const Segment& segment) { return segment.parameter == op.parameter; }),
-               "load_parameter-c2"_rule, "{} does not lie in v{}", parameter.name, op.sub_vector.index);
+  ExpectShardToFill(check, plan, op, "load_parameter-c1"_rule, "load_parameter-c2"_rule);
   const auto block = LoadedBlockOf(parameter);
   const SeedTensor* const tensor = block ? plan.seed.Find(block->tensor) : nullptr;
   bool has_block = tensor != nullptr && tensor->shape.size() == parameter.shape.size();
@@ -33,11 +26,6 @@ auto Verify(const op::LoadParameter& op, const Plan& plan, OpCheck& check) -> vo
       tensor == nullptr ? "no such tensor" : fmt::format("{}{}", ToText(tensor->dtype), ToText(tensor->shape)));
 }
 
-auto OwnCost(const op::LoadParameter& op, const Plan& plan) -> OpCost {
-  OpCost cost;
-  cost.written = Bytes{plan.parameters[op.parameter].num_elements() * SizeOf(plan.parameters[op.parameter].dtype)} /
-                 plan.mesh.size(plan.sub_vectors[op.sub_vector].axes);
-  return cost;
-}
+auto OwnCost(const op::LoadParameter& op, const Plan& plan) -> OpCost { return CostOfFilling(op, plan); }
 
 }  // namespace shardc

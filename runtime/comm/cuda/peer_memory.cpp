@@ -54,16 +54,21 @@ static auto OpeningStatus(cudaError_t code) -> Status {
                    cudaGetErrorString(code), cudaGetErrorName(code));
 }
 
+/// Destroys the events of pairs that were made.
+static auto DestroyEvents(const auto& pairs) -> void {
+  for (const auto& pair : pairs) {
+    for (const cudaEvent_t event : pair) {
+      if (event != nullptr) {
+        cudaEventDestroy(event);
+      }
+    }
+  }
+}
+
 PeerMemory::~PeerMemory() {
   Close();
   if (!device_.is_lost()) {
-    for (const EventPair& pair : own_) {
-      for (const cudaEvent_t event : pair) {
-        if (event != nullptr) {
-          cudaEventDestroy(event);
-        }
-      }
-    }
+    DestroyEvents(own_);
   }
 }
 
@@ -73,13 +78,7 @@ auto PeerMemory::Close() -> void {
       if (!rank.is_opened) {
         continue;
       }
-      for (const EventPair& pair : rank.pairs) {
-        for (const cudaEvent_t event : pair) {
-          if (event != nullptr) {
-            cudaEventDestroy(event);
-          }
-        }
-      }
+      DestroyEvents(rank.pairs);
       if (rank.memory != nullptr) {
         cudaIpcCloseMemHandle(rank.memory);
       }

@@ -36,16 +36,17 @@ auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
   });
 }
 
+/// Returns the elements of a value that an op may lack.
+static auto ElementsIfSet(Binder& binder, ValueId value) -> std::optional<Elements> {
+  return value.valid() ? std::optional(Elements(binder, value)) : std::nullopt;
+}
+
 /// Source: Loshchilov, Hutter 2019, "Decoupled Weight Decay Regularization", alg. 2.
 auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  std::optional<Elements> copy;
-  if (op.copy.valid()) {
-    copy = Elements(binder, op.copy);
-  }
   return MakeKernel([gradient = Elements(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
                      parameter = Elements(binder, op.parameter), exp_avg = Elements(binder, op.exp_avg),
-                     exp_avg_sq = Elements(binder, op.exp_avg_sq), copy,
+                     exp_avg_sq = Elements(binder, op.exp_avg_sq), copy = ElementsIfSet(binder, op.copy),
                      shares = UpdateShares(plan, op.sub_vector, binder.rank()),
                      &scalars = std::as_const(binder.scalars()), op](const Moment& moment) {
     // `updates` counts the updates before this one.
@@ -76,16 +77,9 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
 /// Source: torch/optim/sgd.py of PyTorch 2.11 (_single_tensor_sgd), dampening 0.
 auto Bind(const op::Sgd& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  std::optional<Elements> momentum_buffer;
-  if (op.momentum_buffer.valid()) {
-    momentum_buffer = Elements(binder, op.momentum_buffer);
-  }
-  std::optional<Elements> copy;
-  if (op.copy.valid()) {
-    copy = Elements(binder, op.copy);
-  }
   return MakeKernel([gradient = Elements(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
-                     parameter = Elements(binder, op.parameter), momentum_buffer, copy,
+                     parameter = Elements(binder, op.parameter),
+                     momentum_buffer = ElementsIfSet(binder, op.momentum_buffer), copy = ElementsIfSet(binder, op.copy),
                      shares = UpdateShares(plan, op.sub_vector, binder.rank()),
                      &scalars = std::as_const(binder.scalars()), op](const Moment& moment) {
     const at::Tensor gradient_N = gradient.Read(moment) * *factor.At(moment);

@@ -25,17 +25,11 @@ auto FaultOf(const char* what, const char* message) -> Error {
 }
 
 auto Check(const fe::error_t& error, const char* what) -> Status {
-  if (error.is_good()) {
-    return Success{};
-  }
-  return FaultOf(what, error.err_msg.c_str());
+  return error.is_good() ? Status(Success{}) : FaultOf(what, error.err_msg.c_str());
 }
 
 auto Check(cudnnStatus_t status, const char* what) -> Status {
-  if (status == CUDNN_STATUS_SUCCESS) {
-    return Success{};
-  }
-  return FaultOf(what, cudnnGetErrorString(status));
+  return status == CUDNN_STATUS_SUCCESS ? Status(Success{}) : FaultOf(what, cudnnGetErrorString(status));
 }
 
 /// A handle of the library, which its destructor gives back.
