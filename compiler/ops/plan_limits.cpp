@@ -17,12 +17,8 @@ static auto BytesOf(const Dims& shape, DType dtype) -> double {
 
 auto FindBrokenLimit(const Plan& plan) -> std::optional<BrokenLimit> {
   constexpr auto Most = static_cast<double>(MostBytes);
-  int64_t num_ops = 0;
-  for (const Section& section : plan.sections) {
-    num_ops += std::ssize(section.ops);
-  }
-  if (num_ops > MostOps) {
-    return BrokenLimit{fmt::format("the plan has {} ops", num_ops), MostOps};
+  if (plan.num_ops() > MostOps) {
+    return BrokenLimit{fmt::format("the plan has {} ops", plan.num_ops()), MostOps};
   }
   if (plan.scalars.size() > MostScalars) {
     return BrokenLimit{fmt::format("the plan has {} scalars", plan.scalars.size()), MostScalars};

@@ -15,6 +15,14 @@ auto Plan::operator=(const Plan& other) -> Plan& = default;
 auto Plan::operator=(Plan&& other) noexcept -> Plan& = default;
 auto operator==(const Plan& a, const Plan& b) -> bool = default;
 
+auto Plan::num_ops() const -> int64_t {
+  int64_t num_ops = 0;
+  for (const Section& section : sections) {
+    num_ops += std::ssize(section.ops);
+  }
+  return num_ops;
+}
+
 auto Plan::Established(PassKind pass) const -> bool {
   return std::find(passes.begin(), passes.end(), pass) != passes.end();
 }

@@ -261,6 +261,8 @@ struct Plan : PlanHeader {
 
   auto section(SectionKind kind) -> Section& { return sections[static_cast<size_t>(kind)]; }
   auto section(SectionKind kind) const -> const Section& { return sections[static_cast<size_t>(kind)]; }
+  /// Returns the number of ops of all sections.
+  auto num_ops() const -> int64_t;
   auto Established(PassKind pass) const -> bool;
   /// Returns the first scalar of that role; an invalid id if no scalar has it.
   auto FindScalar(ScalarRole role) const -> ScalarId;

@@ -5,10 +5,7 @@ namespace shardc {
 AccessTable::AccessTable(const Plan& plan) {
   // So that the table is moved seldom; what is reserved and not written takes no memory.
   constexpr size_t AccessesPerOp = 5;
-  size_t num_ops = 0;
-  for (const Section& section : plan.sections) {
-    num_ops += section.ops.size();
-  }
+  const auto num_ops = static_cast<size_t>(plan.num_ops());
   begins_.reserve(num_ops + 1);
   accesses_.reserve(AccessesPerOp * num_ops);
   for (size_t s = 0; s < NumSections; ++s) {

@@ -181,11 +181,8 @@ auto StructureVerifier::Header() -> bool {
     findings_.Add("comm-device"_rule, "comm is {}, and device is {}", ToText(plan_.run.comm), ToText(plan_.device));
     return false;
   }
-  size_t ops = 0;
-  for (const Section& section : plan_.sections) {
-    ops += section.ops.size();
-  }
-  if (ops > static_cast<size_t>(MostOps)) {
+  const int64_t ops = plan_.num_ops();
+  if (ops > MostOps) {
     findings_.Add("too-many"_rule, "{} ops; plans have {} at most", ops, MostOps);
     return false;
   }
@@ -193,7 +190,7 @@ auto StructureVerifier::Header() -> bool {
     findings_.Add("too-many"_rule, "{} scalars; plans have {} at most", plan_.scalars.size(), MostScalars);
     return false;
   }
-  if (plan_.num_events < 0 || static_cast<size_t>(plan_.num_events) > ops) {
+  if (plan_.num_events < 0 || plan_.num_events > ops) {
     findings_.Add("too-many"_rule, "{} events for {} ops", plan_.num_events, ops);
     return false;
   }

@@ -13,10 +13,7 @@ static constexpr int64_t BufferBytes = 160;
 static constexpr int64_t CallBytes = 210;
 
 auto OutsideArenasOf(const Plan& plan, int64_t threads) -> OutsideArenas {
-  int64_t num_ops = 0;
-  for (const Section& section : plan.sections) {
-    num_ops += std::ssize(section.ops);
-  }
+  const int64_t num_ops = plan.num_ops();
   const UsableThreads usable = UsableThreadsOf(plan, threads);
   return {.num_ranks = plan.mesh.ranks_per_host(),
           .plan = Bytes{num_ops * OpBytes + int64_t{plan.values.size()} * ValueBytes +
