@@ -15,7 +15,7 @@ static auto CheckKept(CheckContext& context) -> void {
   }
   const int64_t every = *checkpoint.every;
   if (*checkpoint.keep_every > 0 && every == 0) {
-    context.diags().Build(checkpoint.keep_every.at, DiagnosticKind::KeptUnsaved, "keep_every", "`every` is 0").Emit();
+    context.diags().Report(checkpoint.keep_every.at, DiagnosticKind::KeptUnsaved, "keep_every", "`every` is 0");
   }
   const auto is_saved = [&](int64_t step) { return step > 0 && step <= *steps && every > 0 && step % every == 0; };
   const auto unsaved = std::ranges::find_if_not(*checkpoint.keep_steps, is_saved);
@@ -24,7 +24,7 @@ static auto CheckKept(CheckContext& context) -> void {
                             : *unsaved > 0 && *unsaved > *steps
                                 ? fmt::format("step {} is after the last", *unsaved)
                                 : fmt::format("step {} is no multiple of {}", *unsaved, every);
-    context.diags().Build(checkpoint.keep_steps.at, DiagnosticKind::KeptUnsaved, "keep_steps", why).Emit();
+    context.diags().Report(checkpoint.keep_steps.at, DiagnosticKind::KeptUnsaved, "keep_steps", why);
   }
 }
 

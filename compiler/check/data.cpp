@@ -20,13 +20,13 @@ auto CheckPath(CheckContext& context, const SourceRange& at, std::string_view ke
   if (!path.empty() && std::none_of(path.begin(), path.end(), is_control)) {
     return true;
   }
-  context.diags().Build(at, DiagnosticKind::PathInvalid, key, fmt::format("\"{}\"", path), what).Emit();
+  context.diags().Report(at, DiagnosticKind::PathInvalid, key, fmt::format("\"{}\"", path), what);
   return false;
 }
 
 auto CheckFiles(CheckContext& context, std::string_view key, const Located<std::vector<std::string>>& files) -> void {
   if (files->empty()) {
-    context.diags().Build(files.at, DiagnosticKind::PathInvalid, key, "an empty list", "file").Emit();
+    context.diags().Report(files.at, DiagnosticKind::PathInvalid, key, "an empty list", "file");
   }
   for (const std::string& path : *files) {
     if (!CheckPath(context, files.at, key, path, "file")) {
@@ -40,10 +40,8 @@ auto CheckFiles(CheckContext& context, std::string_view key, const Located<std::
 static auto CheckSyntheticKeys(CheckContext& context) -> void {
   const DataSection& data = context.recipe().data;
   const auto report = [&](const SourceRange& at, std::string_view key, std::string_view why) {
-    context.diags()
-        .Build(at, DiagnosticKind::KeyHasNoEffect, key,
-               fmt::format("`synthetic` is \"{}\", and {}", data.synthetic->text(), why))
-        .Emit();
+    context.diags().Report(at, DiagnosticKind::KeyHasNoEffect, key,
+                           fmt::format("`synthetic` is \"{}\", and {}", data.synthetic->text(), why));
   };
   if (data.format.is_set) {
     report(data.format.at, "format", "no file is read");
@@ -101,10 +99,8 @@ auto CheckData(CheckContext& context) -> void {
     return;
   }
   if (data.seed.is_set && context.IsSound(data.order) && *data.order == SampleOrder::Sequential) {
-    context.diags()
-        .Build(data.seed.at, DiagnosticKind::KeyHasNoEffect, "seed",
-               "`order` is \"sequential\", so nothing is shuffled")
-        .Emit();
+    context.diags().Report(data.seed.at, DiagnosticKind::KeyHasNoEffect, "seed",
+                           "`order` is \"sequential\", so nothing is shuffled");
   }
 }
 

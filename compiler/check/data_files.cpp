@@ -72,7 +72,7 @@ static auto JudgeLength(CheckContext& context, const NamedList& list, int64_t nu
   source.name = list.files.name;
   const auto splits = CutIntoSamples(data, source, num_tokens, list.files.paths.size());
   if (!splits) {
-    context.diags().Build(list.at, DiagnosticKind::DataTooShort, splits.error().message).Emit();
+    context.diags().Report(list.at, DiagnosticKind::DataTooShort, splits.error().message);
   }
 }
 
@@ -80,17 +80,14 @@ static auto JudgeLength(CheckContext& context, const NamedList& list, int64_t nu
 static auto JudgeEval(CheckContext& context, const NamedList& list, const OpenedList& opened) -> void {
   const Located<int64_t>& seq = context.recipe().model.seq;
   if (!opened.missing.empty()) {
-    context.diags()
-        .Build(list.at, DiagnosticKind::EvalFiles,
-               fmt::format("evaluation file {} is not here, and the plan says how many samples an evaluation has",
-                           opened.missing.front()))
-        .Emit();
+    context.diags().Report(
+        list.at, DiagnosticKind::EvalFiles,
+        fmt::format("evaluation file {} is not here, and the plan says how many samples an evaluation has",
+                    opened.missing.front()));
   } else if (opened.faults.empty() && context.IsSound(seq) && opened.num_ids <= *seq) {
-    context.diags()
-        .Build(list.at, DiagnosticKind::EvalFiles,
-               fmt::format("the files of `eval` hold {} tokens, and one sample takes {} (`model.seq` + 1)",
-                           opened.num_ids, *seq + 1))
-        .Emit();
+    context.diags().Report(list.at, DiagnosticKind::EvalFiles,
+                           fmt::format("the files of `eval` hold {} tokens, and one sample takes {} (`model.seq` + 1)",
+                                       opened.num_ids, *seq + 1));
   }
 }
 
@@ -100,9 +97,8 @@ static auto CheckPatterns(CheckContext& context) -> void {
   for (const Located<std::vector<std::string>>* key : FileKeysOf(recipe)) {
     for (const std::string& path : **key) {
       if (context.IsSound(*key) && FilesOf(recipe, path).empty()) {
-        context.diags()
-            .Build(PlaceInList(context.diags().sources(), key->at, path), DiagnosticKind::TokenPatternUnmatched, path)
-            .Emit();
+        context.diags().Report(PlaceInList(context.diags().sources(), key->at, path),
+                               DiagnosticKind::TokenPatternUnmatched, path);
       }
     }
   }
@@ -121,11 +117,11 @@ auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void {
        NamedLists(context.recipe(), [&](const auto& files) { return context.IsSound(files); })) {
     const OpenedList opened = OpenList(list.files, *format);
     for (const std::string& fault : opened.faults) {
-      context.diags().Build(list.at, DiagnosticKind::TokenFileInvalid, fault).Emit();
+      context.diags().Report(list.at, DiagnosticKind::TokenFileInvalid, fault);
     }
     for (const std::string& path : opened.missing) {
       if (checks == FileChecks::TellMissing && !list.files.is_eval && context.recipe().StandInAt(list.at) == nullptr) {
-        context.diags().Build(list.at, DiagnosticKind::TokenFileMissing, list.files.purpose.noun, path).Emit();
+        context.diags().Report(list.at, DiagnosticKind::TokenFileMissing, list.files.purpose.noun, path);
       }
     }
     if (list.files.is_eval) {
@@ -140,7 +136,7 @@ auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void {
       JudgeLength(context, list, opened.num_ids);
     } else if (num_tokens) {
       if (const Status same = CompareTargets(list.files.name, opened.num_ids, *num_tokens); !same) {
-        context.diags().Build(list.at, DiagnosticKind::TokenFileInvalid, same.error().message).Emit();
+        context.diags().Report(list.at, DiagnosticKind::TokenFileInvalid, same.error().message);
       }
     }
   }
@@ -162,18 +158,18 @@ auto ScanDataFiles(const Recipe& recipe, Diagnostics& diagnostics, const ScanOpt
       of_list.tell = [&](int64_t of_these, int64_t) { options.tell(std::min(all, done + of_these), all); };
     }
     if (const Status sound = CheckFiles({list.files}, format); !sound) {
-      diagnostics.Build(list.at, DiagnosticKind::TokenFileInvalid, sound.error().message).Emit();
+      diagnostics.Report(list.at, DiagnosticKind::TokenFileInvalid, sound.error().message);
       is_sound = false;
       continue;
     }
     const auto scanned = ScanIds({list.files}, format, of_list);
     if (!scanned) {
-      diagnostics.Build(list.at, DiagnosticKind::TokenIdInvalid, scanned.error().message).Emit();
+      diagnostics.Report(list.at, DiagnosticKind::TokenIdInvalid, scanned.error().message);
       is_sound = false;
     } else if (list.files.cut) {
       const Status learns = CheckHoldsTarget(list.files.name, scanned->lists[0].train_targets);
       if (!learns) {
-        diagnostics.Build(list.at, DiagnosticKind::TokenFileInvalid, learns.error().message).Emit();
+        diagnostics.Report(list.at, DiagnosticKind::TokenFileInvalid, learns.error().message);
         is_sound = false;
       }
       eval_targets += scanned->lists[0].eval_targets;
@@ -183,7 +179,7 @@ auto ScanDataFiles(const Recipe& recipe, Diagnostics& diagnostics, const ScanOpt
   const bool evaluates = recipe.data.targets.is_set && *recipe.data.eval_tokens > 0;
   const Status judged = evaluates ? CheckHoldsEvalTarget(eval_targets) : Status(Success{});
   if (is_sound && !judged) {
-    diagnostics.Build(recipe.data.targets.at, DiagnosticKind::TokenFileInvalid, judged.error().message).Emit();
+    diagnostics.Report(recipe.data.targets.at, DiagnosticKind::TokenFileInvalid, judged.error().message);
   }
 }
 

@@ -69,10 +69,8 @@ static auto CheckNames(CheckContext& context) -> void {
     const SourceRange at = sources[i].name.is_set ? sources[i].name.at : sources[i].at;
     const auto [other, fresh] = named.try_emplace(name, at);
     if (!IsLowercaseName(name)) {
-      context.diags()
-          .Build(at, DiagnosticKind::DataSourceName, name,
-                 "a name has letters a to z, digits and _, and begins with a letter")
-          .Emit();
+      context.diags().Report(at, DiagnosticKind::DataSourceName, name,
+                             "a name has letters a to z, digits and _, and begins with a letter");
     } else if (!fresh) {
       context.diags()
           .Build(at, DiagnosticKind::DataSourceName, name, "another source has this name")
@@ -85,11 +83,9 @@ static auto CheckNames(CheckContext& context) -> void {
 static auto CheckNoTargets(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const auto report = [&](const SourceRange& at) {
-    context.diags()
-        .Build(at, DiagnosticKind::DataSourceTargets,
-               MakesTokens(context) ? "[data] makes its tokens"
-                                    : fmt::format("[data] has {} sources", recipe.data.source.size()))
-        .Emit();
+    context.diags().Report(at, DiagnosticKind::DataSourceTargets,
+                           MakesTokens(context) ? "[data] makes its tokens"
+                                                : fmt::format("[data] has {} sources", recipe.data.source.size()));
   };
   if (recipe.data.targets.is_set) {
     report(recipe.data.targets.at);
@@ -145,26 +141,22 @@ static auto CheckWeights(CheckContext& context) -> void {
         return;
       }
       if (weight.value < 0) {
-        context.diags()
-            .Build(sources[s].weight.at, DiagnosticKind::DataWeightNegative, SourceName(sources[s], s), weight.value,
-                   step)
-            .Emit();
+        context.diags().Report(sources[s].weight.at, DiagnosticKind::DataWeightNegative, SourceName(sources[s], s),
+                               weight.value, step);
         return;
       }
       is_read[s] = is_read[s] || weight.value > 0;
       any_is_read = any_is_read || weight.value > 0;
     }
     if (!any_is_read) {
-      context.diags().Build(sources.front().weight.at, DiagnosticKind::DataWeightsZero, sources.size(), step).Emit();
+      context.diags().Report(sources.front().weight.at, DiagnosticKind::DataWeightsZero, sources.size(), step);
       return;
     }
   }
   for (size_t s = 0; s < sources.size(); ++s) {
     // Between steps that were passed over it may have a share.
     if (!is_read[s] && (looked_at == steps || weights[s].is_constant())) {
-      context.diags()
-          .Build(sources[s].weight.at, DiagnosticKind::DataSourceUnused, SourceName(sources[s], s), steps)
-          .Emit();
+      context.diags().Report(sources[s].weight.at, DiagnosticKind::DataSourceUnused, SourceName(sources[s], s), steps);
     }
   }
 }

@@ -34,10 +34,9 @@ auto CheckInit(CheckContext& context) -> void {
     return;
   }
   if (init.std.is_set && !uses_std && context.IsSound(init.scheme) && context.IsRead("init.rule")) {
-    context.diags()
-        .Build(init.std.at, DiagnosticKind::KeyHasNoEffect, "std",
-               fmt::format("no rule{} uses `{}`", init.scheme.is_set ? " and nothing in the scheme" : "", StdVariable))
-        .Emit();
+    context.diags().Report(
+        init.std.at, DiagnosticKind::KeyHasNoEffect, "std",
+        fmt::format("no rule{} uses `{}`", init.scheme.is_set ? " and nothing in the scheme" : "", StdVariable));
   }
 }
 

@@ -80,12 +80,10 @@ auto CheckLoss(CheckContext& context) -> void {
     }
     const auto [other, fresh] = named.try_emplace(*head.name, head.name.at);
     if (!IsLowercaseName(*head.name)) {
-      context.diags()
-          .Build(head.name.at, DiagnosticKind::LossHeadName, *head.name,
-                 "a name has letters a to z, digits and _, and begins with a letter")
-          .Emit();
+      context.diags().Report(head.name.at, DiagnosticKind::LossHeadName, *head.name,
+                             "a name has letters a to z, digits and _, and begins with a letter");
     } else if (*head.name == OwnHead) {
-      context.diags().Build(head.name.at, DiagnosticKind::LossHeadName, *head.name, "it is the model's own").Emit();
+      context.diags().Report(head.name.at, DiagnosticKind::LossHeadName, *head.name, "it is the model's own");
     } else if (!fresh) {
       context.diags()
           .Build(head.name.at, DiagnosticKind::LossHeadName, *head.name, "another head has this name")

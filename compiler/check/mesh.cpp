@@ -39,12 +39,10 @@ static auto CheckRanks(CheckContext& context) -> void {
   if (ranks <= MostRanks) {
     return;
   }
-  context.diags()
-      .Build(
-          mesh.at, DiagnosticKind::PlanTooLarge,
-          fmt::format("`replicate` {} * `dp` {} * `tp` {} makes {} ranks", *mesh.replicate, *mesh.dp, *mesh.tp, ranks),
-          MostRanks)
-      .Emit();
+  context.diags().Report(
+      mesh.at, DiagnosticKind::PlanTooLarge,
+      fmt::format("`replicate` {} * `dp` {} * `tp` {} makes {} ranks", *mesh.replicate, *mesh.dp, *mesh.tp, ranks),
+      MostRanks);
   context.MarkFaulty(mesh.replicate);
   context.MarkFaulty(mesh.dp);
   context.MarkFaulty(mesh.tp);
@@ -95,7 +93,7 @@ static auto CheckHosts(CheckContext& context) -> void {
   }
   Mesh mesh{.sizes = {*section.replicate, *section.dp, *section.tp}};
   if (mesh.num_ranks() % *hosts != 0) {
-    context.diags().Build(hosts.at, DiagnosticKind::HostsNotDivisor, *hosts, mesh.num_ranks()).Emit();
+    context.diags().Report(hosts.at, DiagnosticKind::HostsNotDivisor, *hosts, mesh.num_ranks());
     context.MarkFaulty(hosts);
     return;
   }
@@ -105,12 +103,12 @@ static auto CheckHosts(CheckContext& context) -> void {
     mesh.set_size(Axis::DpInner, *group);
   }
   if (!mesh.HostsAreBoxes()) {
-    context.diags().Build(hosts.at, DiagnosticKind::HostsCutUnevenly, *hosts, mesh.ranks_per_host()).Emit();
+    context.diags().Report(hosts.at, DiagnosticKind::HostsCutUnevenly, *hosts, mesh.ranks_per_host());
     context.MarkFaulty(hosts);
     return;
   }
   if (const int64_t apart = mesh.HostsOf(AxisSet::Of(Axis::Tp)); apart > 1) {
-    context.diags().Build(hosts.at, DiagnosticKind::TpAcrossHosts, apart).Emit();
+    context.diags().Report(hosts.at, DiagnosticKind::TpAcrossHosts, apart);
   }
 }
 

@@ -10,7 +10,7 @@ static auto CheckNesterov(CheckContext& context) -> void {
   const OptimizerSection& optimizer = context.recipe().optimizer;
   if (!IsLacked(context.recipe(), "optimizer", "nesterov") && *optimizer.nesterov && *optimizer.momentum == 0 &&
       context.IsSound(optimizer.nesterov, optimizer.momentum, optimizer.name)) {
-    context.diags().Build(optimizer.nesterov.at, DiagnosticKind::NesterovWithoutMomentum).Emit();
+    context.diags().Report(optimizer.nesterov.at, DiagnosticKind::NesterovWithoutMomentum);
   }
 }
 
@@ -24,9 +24,7 @@ static auto CheckBetas(CheckContext& context) -> void {
     is_sound = is_sound && beta >= 0 && beta < 1;
   }
   if (!is_sound) {
-    context.diags()
-        .Build(betas.at, DiagnosticKind::BetasOutOfRange, fmt::format("[{}]", fmt::join(*betas, ", ")))
-        .Emit();
+    context.diags().Report(betas.at, DiagnosticKind::BetasOutOfRange, fmt::format("[{}]", fmt::join(*betas, ", ")));
   }
 }
 
@@ -57,7 +55,7 @@ static auto CheckLearningRate(CheckContext& context) -> void {
       return;
     }
     if (value.value < 0) {
-      context.diags().Build(lr.at, DiagnosticKind::LrNegative, value.value, step).Emit();
+      context.diags().Report(lr.at, DiagnosticKind::LrNegative, value.value, step);
       return;
     }
   }

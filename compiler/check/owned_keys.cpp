@@ -12,10 +12,8 @@ auto CheckOwnedKeys(CheckContext& context, std::span<const OwnedKey> rows) -> vo
   const auto check = [&](const auto& section, std::string_view chooser, const std::string& choice) {
     ForEachKey(section, [&](const KeyInfo& key, const auto& leaf) {
       if (leaf.is_set && IsLacked(recipe, key.section, key.name, rows)) {
-        context.diags()
-            .Build(leaf.at, DiagnosticKind::LackedKey, key.name, chooser, choice,
-                   QuotedWords(OwnersOf(key.section, key.name, rows)))
-            .Emit();
+        context.diags().Report(leaf.at, DiagnosticKind::LackedKey, key.name, chooser, choice,
+                               QuotedWords(OwnersOf(key.section, key.name, rows)));
       }
     });
   };

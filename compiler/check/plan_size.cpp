@@ -10,7 +10,7 @@
 namespace shardc {
 
 static auto Refuse(CheckContext& context, const SourceRange& at, const std::string& what, int64_t most) -> void {
-  context.diags().Build(at, DiagnosticKind::PlanTooLarge, what, most).Emit();
+  context.diags().Report(at, DiagnosticKind::PlanTooLarge, what, most);
 }
 
 /// From below, of a chunk of one head: logits, their loss, and the same backward.

@@ -6,10 +6,8 @@ namespace shardc {
 auto CheckPrecision(CheckContext& context) -> void {
   for (const PrecisionOverride& rule : context.recipe().precision.override) {
     if (!rule.compute.is_set && !rule.master.is_set && !rule.reduce.is_set) {
-      context.diags()
-          .Build(rule.at, DiagnosticKind::MissingKey, "compute", "[[precision.override]]",
-                 "an override names one or more of compute, master and reduce")
-          .Emit();
+      context.diags().Report(rule.at, DiagnosticKind::MissingKey, "compute", "[[precision.override]]",
+                             "an override names one or more of compute, master and reduce");
     }
   }
 }

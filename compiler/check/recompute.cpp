@@ -32,10 +32,9 @@ static auto WarnOfUnreadResults(CheckContext& context, const ParameterSpecs& blo
   const auto& save = context.recipe().recompute.save;
   for (const ParameterSpec& spec : block) {
     if (spec.kind == ParameterKind::Down && std::find(save->begin(), save->end(), spec.projection) != save->end()) {
-      context.diags()
-          .Build(PlaceInList(context.diags().sources(), save.at, spec.projection), DiagnosticKind::KeyHasNoEffect,
-                 spec.projection, "nothing in backward reads its result, so it is not computed again")
-          .Emit();
+      context.diags().Report(PlaceInList(context.diags().sources(), save.at, spec.projection),
+                             DiagnosticKind::KeyHasNoEffect, spec.projection,
+                             "nothing in backward reads its result, so it is not computed again");
     }
   }
 }
@@ -45,10 +44,8 @@ static auto CheckSave(CheckContext& context, const ParameterSpecs& block) -> voi
   const auto& save = recompute.save;
   if (*recompute.policy != RecomputePolicy::Selective) {
     if (save.is_set) {
-      context.diags()
-          .Build(save.at, DiagnosticKind::KeyHasNoEffect, "save",
-                 fmt::format("`policy` is \"{}\"; \"selective\" reads it", recompute.policy->text()))
-          .Emit();
+      context.diags().Report(save.at, DiagnosticKind::KeyHasNoEffect, "save",
+                             fmt::format("`policy` is \"{}\"; \"selective\" reads it", recompute.policy->text()));
     }
     return;
   }
@@ -82,10 +79,8 @@ auto CheckRecompute(CheckContext& context) -> void {
     return;
   }
   if (*recompute.policy == RecomputePolicy::None && recompute.layers->text != "true") {
-    context.diags()
-        .Build(recompute.layers.at, DiagnosticKind::KeyHasNoEffect, "layers",
-               "`policy` is \"none\", so no block is computed again")
-        .Emit();
+    context.diags().Report(recompute.layers.at, DiagnosticKind::KeyHasNoEffect, "layers",
+                           "`policy` is \"none\", so no block is computed again");
   }
   CheckSave(context, block);
 }

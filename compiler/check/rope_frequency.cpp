@@ -53,9 +53,7 @@ auto CheckRopeFrequency(CheckContext& context) -> void {
   const std::string fault = RotaryFault(reduced.value, sizes.head_dim / 2, sizes.seq);
   if (!fault.empty()) {
     // A frequency that holds its default has no place in the text: point at rope_theta, from which it is computed.
-    context.diags()
-        .Build(frequency.is_set ? frequency.at : model.rope_theta.at, DiagnosticKind::RopeFrequency, fault)
-        .Emit();
+    context.diags().Report(frequency.is_set ? frequency.at : model.rope_theta.at, DiagnosticKind::RopeFrequency, fault);
   }
 }
 

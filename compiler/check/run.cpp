@@ -43,17 +43,15 @@ static auto CheckDevice(CheckContext& context) -> void {
                                : *comm == Comm::NcclFlat ? *mesh.replicate * *mesh.dp * *mesh.tp
                                                          : 1;
     if (exchanging > MostExchangingGpus) {
-      context.diags()
-          .Build(comm.at, DiagnosticKind::CommManyHosts, ToText(Comm{*comm}), exchanging, MostExchangingGpus)
-          .Emit();
+      context.diags().Report(comm.at, DiagnosticKind::CommManyHosts, ToText(Comm{*comm}), exchanging,
+                             MostExchangingGpus);
     }
   }
   if (FactsOf(*device).family == DeviceFamily::Cpu) {
     if (const auto& fixed = recipe.run.deterministic; fixed.is_set && context.IsSound(fixed) && !*fixed) {
-      context.diags()
-          .Build(fixed.at, DiagnosticKind::KeyHasNoEffect, "deterministic",
-                 fmt::format("`device` is \"{}\", and each sum on a CPU has a fixed order", ToText(Device{*device})))
-          .Emit();
+      context.diags().Report(
+          fixed.at, DiagnosticKind::KeyHasNoEffect, "deterministic",
+          fmt::format("`device` is \"{}\", and each sum on a CPU has a fixed order", ToText(Device{*device})));
     }
     return;
   }
@@ -85,9 +83,8 @@ auto CheckRun(CheckContext& context) -> void {
     ReportUnknownWord(context, machine.at, "machine", *machine, known);
     context.MarkFaulty(machine);
   } else if (recipe.run.peak_flops.is_set) {
-    context.diags()
-        .Build(machine.at, DiagnosticKind::KeyHasNoEffect, "machine", "`peak_flops` gives the peak of a rank")
-        .Emit();
+    context.diags().Report(machine.at, DiagnosticKind::KeyHasNoEffect, "machine",
+                           "`peak_flops` gives the peak of a rank");
   }
 }
 

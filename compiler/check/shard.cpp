@@ -37,15 +37,13 @@ static auto CheckUnits(CheckContext& context) -> void {
     const UnitRule& rule = shard.unit[i];
     const SourceRange at = rule.name.is_set ? rule.name.at : rule.at;
     if (context.IsSound(rule.match) && rule.match->empty()) {
-      context.diags()
-          .Build(rule.match.at, DiagnosticKind::WrongType, "match", "an empty list", "one pattern or more")
-          .Emit();
+      context.diags().Report(rule.match.at, DiagnosticKind::WrongType, "match", "an empty list", "one pattern or more");
     }
     if (!context.IsSound(rule.name)) {
       continue;
     }
     if (rule.name.is_set && !IsUnitName(*rule.name)) {
-      context.diags().Build(at, DiagnosticKind::UnitNameInvalid, *rule.name).Emit();
+      context.diags().Report(at, DiagnosticKind::UnitNameInvalid, *rule.name);
     } else if (const auto [other, fresh] = named.try_emplace(UnitNameOf(shard, i), at); !fresh) {
       context.diags()
           .Build(at, DiagnosticKind::UnitNameDuplicate, other->first)
@@ -141,10 +139,8 @@ static auto CheckReshardSizeHasEffect(CheckContext& context, const std::vector<b
       std::ranges::any_of(shard.override, [](const UnitOverride& override) { return *override.reshard_after_forward; });
   if (shard.reshard_size.is_set && !by_predicate && !by_override && context.IsSound(shard.reshard_size) &&
       context.IsRead("shard.override")) {
-    context.diags()
-        .Build(shard.reshard_size.at, DiagnosticKind::KeyHasNoEffect, "reshard_size",
-               "`reshard_after_forward` frees no unit after forward")
-        .Emit();
+    context.diags().Report(shard.reshard_size.at, DiagnosticKind::KeyHasNoEffect, "reshard_size",
+                           "`reshard_after_forward` frees no unit after forward");
   }
 }
 

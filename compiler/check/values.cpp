@@ -67,10 +67,8 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
   // Where a bound is no double (2^63 - 1), it is the limit of the type as well.
   if (!range->Holds(static_cast<double>(leaf.value))) {
     context.MarkFaulty(leaf);
-    context.diags()
-        .Build(leaf.at, DiagnosticKind::OutOfRange, key.name, leaf.value,
-               fmt::format("{} to {}", range->low_text, range->high_text))
-        .Emit();
+    context.diags().Report(leaf.at, DiagnosticKind::OutOfRange, key.name, leaf.value,
+                           fmt::format("{} to {}", range->low_text, range->high_text));
   }
 }
 
@@ -95,7 +93,7 @@ static auto CheckWord(CheckContext& context, const KeyInfo& key, std::string_vie
     is_known = is_known || choice.word == word;
   }
   if (is_known) {
-    context.diags().Build(at, DiagnosticKind::UnsupportedValue, key.name, word, QuotedWords(accepted)).Emit();
+    context.diags().Report(at, DiagnosticKind::UnsupportedValue, key.name, word, QuotedWords(accepted));
   } else {
     ReportUnknownWord(context, at, key.name, word, accepted);
   }

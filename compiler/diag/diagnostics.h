@@ -83,6 +83,12 @@ class Diagnostics {
                                     .help = {}});
   }
 
+  /// Emits a diagnostic without notes and without help.
+  template <class... Args>
+  auto Report(const SourceRange& at, DiagnosticKind kind, const Args&... args) -> void {
+    Build(at, kind, args...).Emit();
+  }
+
   auto Add(Diagnostic diagnostic) -> void;
   auto has_errors() const -> bool { return num_errors_ > 0; }
   auto num_errors() const -> int { return num_errors_; }

@@ -53,7 +53,7 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
   SetCheckContext(fmt::format("reading {}", options_.path));
   auto text = text_ ? ErrorOr<std::string>(*std::exchange(text_, std::nullopt)) : ReadFile(options_.path, read_limit);
   if (!text) {
-    diagnostics_.Build({}, DiagnosticKind::FileUnreadable, options_.path, text.error().message).Emit();
+    diagnostics_.Report({}, DiagnosticKind::FileUnreadable, options_.path, text.error().message);
     return Error{ExitCode::Usage, ""};
   }
   SetCheckContext(fmt::format("checking {}", options_.path));
@@ -83,7 +83,7 @@ auto RecipeSource::ReadPlan(std::string_view text) -> ErrorOr<Plan> {
   auto plan = ReadRunnablePlan(options_.path, text, &faults);
   const int16_t source = faults.empty() ? int16_t{-1} : sources_.Add(options_.path, "");
   for (const std::string& fault : faults) {
-    diagnostics_.Build({source, 0, 0, 1}, DiagnosticKind::PlanRejected, fault).Emit();
+    diagnostics_.Report({source, 0, 0, 1}, DiagnosticKind::PlanRejected, fault);
   }
   return plan;
 }

@@ -160,8 +160,7 @@ auto UnitChooser::Group() -> void {
     UnitChoice& unit = units_[found->second];
     if (!fresh && TableOf(unit.parameters.front()) != table) {
       const UnitRule& rule = shard_.unit[table == NoRule ? TableOf(unit.parameters.front()) : table];
-      diags_.Build(rule.name.is_set ? rule.name.at : rule.at, DiagnosticKind::UnitNameTaken, name, *shard_.units)
-          .Emit();
+      diags_.Report(rule.name.is_set ? rule.name.at : rule.at, DiagnosticKind::UnitNameTaken, name, *shard_.units);
       return;
     }
     unit.parameters.push_back(id);

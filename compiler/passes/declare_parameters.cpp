@@ -22,7 +22,7 @@ static auto MatchFrozen(const OptimizerSection& optimizer, const std::vector<std
       {.duplicate = DiagnosticKind::FrozenUnused, .unused = DiagnosticKind::FrozenUnused, .noun = "parameter"}, diags);
   auto frozen = Mapped<bool>(rules, [](const size_t rule) { return rule != NoRule; });
   if (std::count(frozen.begin(), frozen.end(), false) == 0) {
-    diags.Build(optimizer.frozen.at, DiagnosticKind::FrozenAll, names.size()).Emit();
+    diags.Report(optimizer.frozen.at, DiagnosticKind::FrozenAll, names.size());
   }
   return frozen;
 }

@@ -76,7 +76,7 @@ auto ApplyScheme(const Located<OneOf<InitSchemeName>>& key, const ParameterSpecs
     rules.push_back({ParsedRule(row.value), key.at, OriginOf(key, "init.scheme"), true});
   }
   if (!is_used && !is_of_preset) {
-    diags.Build(key.at, DiagnosticKind::KeyHasNoEffect, "scheme", "an [[init.rule]] matches every parameter").Emit();
+    diags.Report(key.at, DiagnosticKind::KeyHasNoEffect, "scheme", "an [[init.rule]] matches every parameter");
   }
 }
 
@@ -101,7 +101,7 @@ class RuleFaults {
   auto ReportAt(const SourceRange& place, size_t rule, const std::string& parameter, const std::string& message)
       -> void {
     failed_.insert(rule);
-    diags_.Build(place, DiagnosticKind::InitValueDomain, parameter, message).Emit();
+    diags_.Report(place, DiagnosticKind::InitValueDomain, parameter, message);
   }
 
   const std::vector<Rule>& rules_;
@@ -125,11 +125,9 @@ auto WarnOfRulesOfLoaded(const InitSection& init, const ParameterSpecs& specs, c
   for (const InitRule& rule : init.rule) {
     for (size_t s = 0; s < specs.size(); ++s) {
       if (loaded[s] && specs[s].name == *rule.match) {
-        diags
-            .Build(rule.value.at, DiagnosticKind::KeyHasNoEffect, "value",
-                   fmt::format("{} is loaded from the seed; `missing` in start.first would leave it to the rule",
-                               specs[s].name))
-            .Emit();
+        diags.Report(rule.value.at, DiagnosticKind::KeyHasNoEffect, "value",
+                     fmt::format("{} is loaded from the seed; `missing` in start.first would leave it to the rule",
+                                 specs[s].name));
       }
     }
   }

@@ -59,10 +59,8 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
     }
   }
   if (overrides.size() > MaxOverrides) {
-    diagnostics
-        .Build({}, DiagnosticKind::BadOverride,
-               fmt::format("{} times --set or --unset; the limit is {}", overrides.size(), MaxOverrides))
-        .Emit();
+    diagnostics.Report({}, DiagnosticKind::BadOverride,
+                       fmt::format("{} times --set or --unset; the limit is {}", overrides.size(), MaxOverrides));
   }
 
   TreeReader reader(recipe, diagnostics);

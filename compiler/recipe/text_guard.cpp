@@ -111,30 +111,30 @@ auto CheckText(const SourceSet& sources, int16_t source, Diagnostics& diagnostic
   const std::string_view text = sources[source].text;
   const auto size = static_cast<int64_t>(text.size());
   if (size > MaxRecipeBytes) {
-    diagnostics.Build({source, 0, 0, 1}, DiagnosticKind::RecipeTooLarge, "the recipe", size, MaxRecipeBytes).Emit();
+    diagnostics.Report({source, 0, 0, 1}, DiagnosticKind::RecipeTooLarge, "the recipe", size, MaxRecipeBytes);
     return false;
   }
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const auto length = static_cast<int64_t>(end - begin);
     if (length > MaxLineBytes) {
-      diagnostics.Build(PlaceOf(text, source, begin), DiagnosticKind::RecipeTooLarge, "the line", length, MaxLineBytes)
-          .Emit();
+      diagnostics.Report(PlaceOf(text, source, begin), DiagnosticKind::RecipeTooLarge, "the line", length,
+                         MaxLineBytes);
       return false;
     }
     begin = end + 1;
   }
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
-    diagnostics.Build({source, 1, 1, 1}, DiagnosticKind::TomlSyntax, "the text is UTF-16; save it as UTF-8").Emit();
+    diagnostics.Report({source, 1, 1, 1}, DiagnosticKind::TomlSyntax, "the text is UTF-16; save it as UTF-8");
     return false;
   }
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    diagnostics.Build(PlaceOf(text, source, nul), DiagnosticKind::TomlSyntax, "a NUL byte; a recipe is text").Emit();
+    diagnostics.Report(PlaceOf(text, source, nul), DiagnosticKind::TomlSyntax, "a NUL byte; a recipe is text");
     return false;
   }
   KeyScanner scanner(text);
   if (const auto fault = scanner.FindFault()) {
-    diagnostics.Build(PlaceOf(text, source, fault->place), fault->kind, fault->count, fault->most).Emit();
+    diagnostics.Report(PlaceOf(text, source, fault->place), fault->kind, fault->count, fault->most);
     return false;
   }
   return true;

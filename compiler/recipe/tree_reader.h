@@ -128,10 +128,8 @@ class TreeReader {
   auto ReadSection(const TomlEntry& entry, std::string_view name, Section& section) -> void {
     if (entry.value.kind != TomlNode::Kind::Table) {
       ExcuseSection(name);
-      diagnostics_
-          .Build(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value),
-                 fmt::format("a table, [{}]", name))
-          .Emit();
+      diagnostics_.Report(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value),
+                          fmt::format("a table, [{}]", name));
       return;
     }
     if (!section.at.valid()) {
@@ -208,20 +206,17 @@ class TreeReader {
       if (is_guess_) {
         return;
       }
-      diagnostics_
-          .Build(entry.value.at, DiagnosticKind::WrongType, entry.key, Describe(entry.value),
-                 fmt::format("a list of tables, [[{}]]", path))
-          .Emit();
+      diagnostics_.Report(entry.value.at, DiagnosticKind::WrongType, entry.key, Describe(entry.value),
+                          fmt::format("a list of tables, [[{}]]", path));
       return;
     }
     items.clear();
     for (const TomlNode& node : entry.value.items) {
       if (node.kind != TomlNode::Kind::Table) {
         recipe_.unread_lists.insert(path);
-        diagnostics_
-            .Build(node.at, DiagnosticKind::WrongType, entry.key, fmt::format("a list with {}", Describe(node)),
-                   fmt::format("a list of tables, [[{}]]", path))
-            .Emit();
+        diagnostics_.Report(node.at, DiagnosticKind::WrongType, entry.key,
+                            fmt::format("a list with {}", Describe(node)),
+                            fmt::format("a list of tables, [[{}]]", path));
         continue;
       }
       Item item;
@@ -275,7 +270,7 @@ class TreeReader {
       }
       leaf.is_known = false;
       if (!excused_.contains(ExcuseOf(where, key.name))) {
-        diagnostics_.Build(at, DiagnosticKind::MissingKey, key.name, where, key.doc).Emit();
+        diagnostics_.Report(at, DiagnosticKind::MissingKey, key.name, where, key.doc);
       }
     });
   }

@@ -53,8 +53,7 @@ class ValueReader {
     }
     value = node.kind == TomlNode::Kind::Int ? static_cast<double>(node.integer) : node.real;
     if (!std::isfinite(value)) {
-      diagnostics_.Build(node.at, DiagnosticKind::OutOfRange, key.name, fmt::format("{}", value), "finite numbers")
-          .Emit();
+      diagnostics_.Report(node.at, DiagnosticKind::OutOfRange, key.name, fmt::format("{}", value), "finite numbers");
       return Outcome::Reported;
     }
     return Outcome::Read;
@@ -123,7 +122,7 @@ class ValueReader {
       }
     }
     if (!value.seed.is_set && !is_seed_meant) {
-      diagnostics_.Build(node.at, DiagnosticKind::MissingKey, "seed", where, "the checkpoint to begin from").Emit();
+      diagnostics_.Report(node.at, DiagnosticKind::MissingKey, "seed", where, "the checkpoint to begin from");
     }
     // What is wrong within has been said; without the seed nothing can be said of the whole.
     return value.seed.is_set ? Outcome::Read : Outcome::Reported;
@@ -141,8 +140,7 @@ class ValueReader {
     KeyInfo of_member = key;
     of_member.name = name;
     if (ReadValue(of_member, entry.value, member.value) == Outcome::WrongType) {
-      diagnostics_.Build(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value), DescribeType(type))
-          .Emit();
+      diagnostics_.Report(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value), DescribeType(type));
     }
     return true;
   }
@@ -158,10 +156,8 @@ class ValueReader {
       T element{};
       const Outcome outcome = ReadValue(key, item, element);
       if (outcome == Outcome::WrongType) {
-        diagnostics_
-            .Build(item.at, DiagnosticKind::WrongType, key.name, fmt::format("a list with {}", Describe(item)),
-                   DescribeType(key.type))
-            .Emit();
+        diagnostics_.Report(item.at, DiagnosticKind::WrongType, key.name, fmt::format("a list with {}", Describe(item)),
+                            DescribeType(key.type));
       }
       worst = outcome == Outcome::Read ? worst : Outcome::Reported;
       value.push_back(std::move(element));

@@ -81,10 +81,8 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
   const auto sizes = PublishedSizes(manifest);
   // Each block has tensors of its own: no more layers are gone through than the files have tensors.
   if (!sizes || sizes->layers > std::ssize(manifest.tensors)) {
-    diags
-        .Build(at.at, DiagnosticKind::SeedContradictsConfig,
-               fmt::format("no model of {} tensors has such sizes", manifest.tensors.size()))
-        .Emit();
+    diags.Report(at.at, DiagnosticKind::SeedContradictsConfig,
+                 fmt::format("no model of {} tensors has such sizes", manifest.tensors.size()));
     return;
   }
   std::vector<std::string> faults;
@@ -99,7 +97,7 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
     }
   }
   if (!faults.empty()) {
-    diags.Build(at.at, DiagnosticKind::SeedContradictsConfig, FirstOf(faults, "; ")).Emit();
+    diags.Report(at.at, DiagnosticKind::SeedContradictsConfig, FirstOf(faults, "; "));
     return;
   }
   const ModelSizes here = ResolveModel(recipe);
@@ -116,7 +114,7 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
   }
 #include "schemas/model_keys.def"
   if (!differences.empty()) {
-    diags.Build(at.at, DiagnosticKind::SeedOfAnotherModel, fmt::format("{}", fmt::join(differences, "; "))).Emit();
+    diags.Report(at.at, DiagnosticKind::SeedOfAnotherModel, fmt::format("{}", fmt::join(differences, "; ")));
   }
 }
 
@@ -128,7 +126,7 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
     }
   }
   const auto fail = [&](const std::string& why) {
-    diags.Build(first.seed.at, DiagnosticKind::SeedUnreadable, *first.seed, why).Emit();
+    diags.Report(first.seed.at, DiagnosticKind::SeedUnreadable, *first.seed, why);
     return std::nullopt;
   };
   SeedCheckpoint seed;
@@ -183,10 +181,10 @@ auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const S
     }
   }
   if (!missing.empty()) {
-    diags.Build(first.seed.at, DiagnosticKind::SeedParameterMissing, FirstOf(missing)).Emit();
+    diags.Report(first.seed.at, DiagnosticKind::SeedParameterMissing, FirstOf(missing));
   }
   if (!shapes.empty()) {
-    diags.Build(first.seed.at, DiagnosticKind::SeedShape, FirstOf(shapes, "; ")).Emit();
+    diags.Report(first.seed.at, DiagnosticKind::SeedShape, FirstOf(shapes, "; "));
   }
   return loaded;
 }
@@ -211,10 +209,10 @@ auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const Te
     }
   }
   if (!used.empty()) {
-    diags.Build(first.unused.at, DiagnosticKind::SeedTensorUsed, FirstOf(used)).Emit();
+    diags.Report(first.unused.at, DiagnosticKind::SeedTensorUsed, FirstOf(used));
   }
   if (!left.empty()) {
-    diags.Build(first.seed.at, DiagnosticKind::SeedTensorLeft, FirstOf(left)).Emit();
+    diags.Report(first.seed.at, DiagnosticKind::SeedTensorLeft, FirstOf(left));
   }
 }
 
