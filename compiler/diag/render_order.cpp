@@ -1,9 +1,9 @@
 #include "compiler/diag/render_order.h"
 
-#include "compiler/base/mapped.h"
-
 #include <algorithm>
 #include <tuple>
+
+#include "compiler/base/mapped.h"
 
 namespace shardc {
 

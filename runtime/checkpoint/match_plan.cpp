@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/plan/sample_quotas.h"
@@ -36,11 +37,9 @@ class Differences {
 /// Compares what two mixtures read. Their weights are compared by samples (MatchWeights).
 auto CompareSources(Differences& data, const ManifestData& there, const ManifestData& here) -> void {
   const auto names = [](const ManifestData& side) {
-    std::string text;
-    for (const ManifestSource& source : side.sources) {
-      text += fmt::format("{}{}", text.empty() ? "" : ", ", source.name);
-    }
-    return text.empty() ? std::string("one stream") : text;
+    return side.sources.empty()
+               ? std::string("one stream")
+               : fmt::format("{}", fmt::join(Mapped<std::string_view>(side.sources, &ManifestSource::name), ", "));
   };
   data.Compare("`data.tokens` or `data.source`: what is read", names(there), names(here));
   if (!data.empty()) {

@@ -2,12 +2,13 @@
 // c^T = op(b)^T op(a)^T. So b is the library's first operand, and neither is transposed again.
 #include "runtime/kernels/cuda/cublas/product.h"
 
-#include "compiler/base/mapped.h"
-
 #include <cublasLt.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <optional>
+
+#include "compiler/base/mapped.h"
 
 namespace shardc::cuda {
 
@@ -101,11 +102,7 @@ auto TextOf(const ProductRequest& request) -> std::string {
 /// Returns the words of an algorithm in hexadecimal digits, "1f-0-...". cublasLt.h: "This structure can be trivially
 /// serialized and later restored for use with the same version of cuBLAS library".
 auto TextOf(const cublasLtMatmulAlgo_t& algorithm) -> std::string {
-  std::string text;
-  for (const uint64_t word : algorithm.data) {
-    text += fmt::format("{}{:x}", text.empty() ? "" : "-", word);
-  }
-  return text;
+  return fmt::format("{:x}", fmt::join(algorithm.data, "-"));
 }
 
 /// Returns the algorithm of a text; nothing if the text is of another form.
