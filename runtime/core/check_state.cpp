@@ -18,7 +18,7 @@ namespace shardc {
 namespace {
 
 /// The first tensor that is not finite on one rank.
-struct Candidate {
+struct FoundElement {
   /// Its number in the order; the greatest number if all tensors are finite.
   int64_t order = std::numeric_limits<int64_t>::max();
   int64_t element = 0;
@@ -67,12 +67,12 @@ class StateSearch {
     return Success{};
   }
 
-  auto found() const -> const Candidate& { return found_; }
+  auto found() const -> const FoundElement& { return found_; }
 
  private:
   Binder& binder_;
   HostScratch scratch_;
-  Candidate found_;
+  FoundElement found_;
 };
 
 }  // namespace
@@ -92,8 +92,8 @@ auto FindBadState(Binder& binder, std::span<const StateRole> roles) -> ErrorOr<s
     }
   }
   ASSIGN_OR_RETURN(const auto all, binder.control().GatherValues(AxisSet::All(), search.found()));
-  const auto first = std::ranges::min_element(all, {}, &Candidate::order);
-  if (first->order == Candidate{}.order) {
+  const auto first = std::ranges::min_element(all, {}, &FoundElement::order);
+  if (first->order == FoundElement{}.order) {
     return std::optional<BadState>();
   }
   const bool is_copy = first->order >= first_copy;

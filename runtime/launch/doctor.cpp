@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr const char* ProbeName = "doctor.probe";
+constexpr const char* ProbedFile = "doctor.probe";
 /// By which latency and bandwidth of links are measured.
 constexpr int NumBarriers = 21;
 constexpr int NumTransfers = 3;
@@ -315,10 +315,10 @@ static auto ExamineThisHost(const DoctorOptions& options) -> ExitCode {
   std::vector<std::string> reasons;
   if (!options.run_dir.empty()) {
     const auto directory = RunDirectory::Open(options.run_dir);
-    const Status written = directory ? PutFileAt(directory->folder(), ProbeName, "probe") : Status(directory.error());
+    const Status written = directory ? PutFileAt(directory->folder(), ProbedFile, "probe") : Status(directory.error());
     if (written) {
       host["run_directory_seconds"] = 0.0;
-      unlink(fmt::format("{}/{}", options.run_dir, ProbeName).c_str());
+      unlink(fmt::format("{}/{}", options.run_dir, ProbedFile).c_str());
     } else {
       reasons.push_back(written.error().message);
     }
