@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "compiler/base/text/split.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/report/init_table.h"
 #include "compiler/report/report.h"
@@ -66,17 +67,6 @@ static auto ParseRunLine(GoldenCase& golden, const std::string& line) -> void {
   }
 }
 
-/// Splits a list at its commas.
-static auto ListOf(const std::string& line) -> std::vector<std::string> {
-  std::vector<std::string> items;
-  for (size_t begin = 0; begin < line.size();) {
-    const size_t end = std::min(line.find(", ", begin), line.size());
-    items.push_back(line.substr(begin, end - begin));
-    begin = end + 2;
-  }
-  return items;
-}
-
 static auto ReadCase(const std::string& folder, const std::string& stem, std::optional<PassKind> pass) -> GoldenCase {
   GoldenCase golden;
   golden.folder = folder;
@@ -97,7 +87,8 @@ static auto ReadCase(const std::string& folder, const std::string& stem, std::op
     } else if (line.starts_with(like)) {
       golden.like = line.substr(like.size());
     } else if (line.starts_with(explain)) {
-      golden.report_parts = ListOf(line.substr(explain.size()));
+      const auto parts = SplitAt(std::string_view(line).substr(explain.size()), ", ");
+      golden.report_parts.assign(parts.begin(), parts.end());
     } else if (line.starts_with("# json") && !line.starts_with(JsonLine)) {
       golden.fault = fmt::format("`{}` does not begin as `{}`", line, JsonLine);
     }
