@@ -22,9 +22,7 @@ auto RankRunner::StartFirst() -> Status {
   if (seed.is_set()) {
     auto opened = CheckpointReader::Open(
         {.path = seed.path, .plan = &rank_.plan(), .purpose = ReadPurpose::Seed, .control = &rank_.control()});
-    if (!opened) {
-      return Fail(opened.error().code, "the run begins from another's parameters: {}", opened.error().message);
-    }
+    FAIL_IF(!opened, opened.error().code, "the run begins from another's parameters: {}", opened.error().message);
     reader = *std::move(opened);
     checkpoints_.writer().set_seed({.run_id = seed.run_id, .step = seed.step, .digest = seed.manifest});
     begun_.start = {.kind = AttemptStart::Kind::Seed,

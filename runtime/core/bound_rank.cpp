@@ -61,9 +61,8 @@ auto BoundRank::ReadSchedules() -> Status {
   for (const ScalarId id : plan_.scalars.ids()) {
     if (plan_.scalars[id].kind == ScalarKind::Schedule) {
       auto parsed = ParseExpr(plan_.scalars[id].expression, ExprKind::Schedule);
-      if (!parsed.ok()) {
-        return Fail(ExitCode::RecipeRejected, "schedule {}: {}", plan_.scalars[id].name, parsed.errors.front().message);
-      }
+      FAIL_IF(!parsed.ok(), ExitCode::RecipeRejected, "schedule {}: {}", plan_.scalars[id].name,
+              parsed.errors.front().message);
       schedules_.emplace_back(id, StepEvaluator(std::move(parsed.value), plan_.run.steps));
     }
   }
@@ -115,10 +114,8 @@ auto BoundRank::RunSection(SectionKind section) -> Status {
 auto BoundRank::SetSchedules() -> Status {
   for (auto& [id, schedule] : schedules_) {
     const auto value = schedule.At(CompletedSteps());
-    if (!value.ok()) {
-      return Fail(ExitCode::RecipeRejected, "schedule {} at step {}: {}", plan_.scalars[id].name, CompletedSteps(),
-                  value.errors.front().message);
-    }
+    FAIL_IF(!value.ok(), ExitCode::RecipeRejected, "schedule {} at step {}: {}", plan_.scalars[id].name,
+            CompletedSteps(), value.errors.front().message);
     scalars_[id] = value.value;
   }
   return Success{};

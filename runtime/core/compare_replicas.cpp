@@ -155,11 +155,9 @@ auto CompareRotaryTables(Binder& binder) -> ErrorOr<std::string> {
   const auto mine = digest.Halves();
   ASSIGN_OR_RETURN(const auto all, binder.control().GatherValues(AxisSet::All(), mine));
   const auto differs = std::ranges::find_if(all, [&](const auto& theirs) { return theirs != all.front(); });
-  if (differs != all.end()) {
-    return Fail(ExitCode::InternalFault, "ranks 0 and {} have different rotary tables, XXH3-128 {} and {}",
-                differs - all.begin(), DigestText(all.front().first, all.front().second),
-                DigestText(differs->first, differs->second));
-  }
+  FAIL_IF(differs != all.end(), ExitCode::InternalFault,
+          "ranks 0 and {} have different rotary tables, XXH3-128 {} and {}", differs - all.begin(),
+          DigestText(all.front().first, all.front().second), DigestText(differs->first, differs->second));
   return DigestText(mine.first, mine.second);
 }
 

@@ -128,10 +128,8 @@ auto RealisedInit(const Plan& plan, const DrawnByAll& all) -> ErrorOr<InitRecord
     if (LoadedTensorOf(parameter)) {
       continue;
     }
-    if (drawn.count != parameter.num_elements()) {
-      return Fail(ExitCode::InternalFault, "{}: {} elements were drawn, and it has {}", parameter.name, drawn.count,
-                  parameter.num_elements());
-    }
+    FAIL_IF(drawn.count != parameter.num_elements(), ExitCode::InternalFault,
+            "{}: {} elements were drawn, and it has {}", parameter.name, drawn.count, parameter.num_elements());
     const auto distribution = InitDistribution(parameter);
     const Moments moments = distribution ? MomentsOf(*distribution) : Moments{};
     const auto n = static_cast<double>(drawn.count);

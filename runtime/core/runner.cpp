@@ -101,11 +101,9 @@ auto RankRunner::LoadParameters(const std::string& checkpoint) -> Status {
 }
 
 auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
-  if (rank_.plan().section(SectionKind::Eval).ops.empty()) {
-    return Fail(ExitCode::Usage,
-                "nothing is held out to evaluate on: data.eval_tokens is {}, and data.eval names no files",
-                rank_.plan().data.eval_tokens);
-  }
+  FAIL_IF(rank_.plan().section(SectionKind::Eval).ops.empty(), ExitCode::Usage,
+          "nothing is held out to evaluate on: data.eval_tokens is {}, and data.eval names no files",
+          rank_.plan().data.eval_tokens);
   RETURN_IF_ERROR(LoadParameters(checkpoint));
   Note(TrainedOnText(checkpoints_.manifest().data, rank_.plan(), rank_.tokens()));
   RETURN_IF_ERROR(rank_.RunSection(SectionKind::Eval));

@@ -114,9 +114,7 @@ auto FastestOf(const std::vector<Seconds>& times) -> size_t {
 /// Returns the record of a file that was named.
 static auto RecordOfFile(const std::string& path, const ProductRecord& known) -> ErrorOr<ProductRecord> {
   auto record = ReadProductFile(path);
-  if (!record) {
-    return Fail(record.error().code, "--tune={}: {}", path, record.error().message);
-  }
+  FAIL_IF(!record, record.error().code, "--tune={}: {}", path, record.error().message);
   if (const std::string differences = VersionsDiffer(record->chosen_for, known.chosen_for); !differences.empty()) {
     return Fail(ExitCode::Environment,
                 "--tune={}: its algorithms are not for this machine: {}; `--tune` without a file measures here", path,
