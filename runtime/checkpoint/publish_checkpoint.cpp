@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "compiler/base/files.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
+#include "compiler/keys/plan_keys.h"
+#include "compiler/plan/header.h"
 #include "runtime/checkpoint/checkpoint_save.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/checkpoint/leftovers.h"
@@ -159,14 +162,11 @@ auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
   return Success{};
 }
 
-/// Judges if the recipe keeps the checkpoint of that step for good.
-static auto IsKeptForGood(const Plan& plan, int64_t step) -> bool {
-  const auto is_kept = [&](const Trigger& trigger) {
-    return trigger.section == SectionKind::Save && trigger.kind == TriggerKind::EverySteps &&
-           step % trigger.every == 0 && step / trigger.every % plan.run.keep_every == 0;
-  };
-  return (plan.run.keep_every > 0 && std::ranges::any_of(plan.triggers, is_kept)) ||
-         std::ranges::find(plan.run.keep_steps, step) != plan.run.keep_steps.end();
+/// Judges if a recipe keeps the checkpoint of that step for good.
+static auto IsKeptForGood(const PlanKeys& keys, int64_t step) -> bool {
+  const int64_t between = keys.checkpoint.every.value_or(0) * keys.checkpoint.keep_every.value_or(0);
+  const auto& steps = keys.checkpoint.keep_steps;
+  return (between > 0 && step % between == 0) || (steps && std::ranges::find(*steps, step) != steps->end());
 }
 
 auto CheckpointWriter::Retire() -> void {
@@ -183,16 +183,22 @@ auto CheckpointWriter::Retire() -> void {
     warnings_.push_back(names.error().message);
     return;
   }
+  const PlanKeys keys = KeysOf(*options_.plan);
   std::vector<int64_t> steps;
+  std::set<int64_t> for_good;
   for (const std::string& name : *names) {
     const auto manifest = IsCheckpointName(name) ? ManifestAt(save_->parent, name) : Fail(ExitCode::Checkpoint, "");
     if (manifest && manifest->run_id == run.run_id && CheckpointName(manifest->step) == name) {
       steps.push_back(manifest->step);
+      // Also what the recipe that saved it chose: another recipe since takes no promise back.
+      if (IsKeptForGood(keys, manifest->step) || IsKeptForGood(ReadKeys(manifest->recipe).keys, manifest->step)) {
+        for_good.insert(manifest->step);
+      }
     }
   }
   std::sort(steps.rbegin(), steps.rend());
   for (size_t i = static_cast<size_t>(run.checkpoint_keep); i < steps.size(); ++i) {
-    if (IsKeptForGood(*options_.plan, steps[i])) {
+    if (for_good.contains(steps[i])) {
       continue;
     }
     // First the name goes, at once; then the files: never is half a checkpoint found under a good name.

@@ -115,6 +115,10 @@ TEST(Resume, KeepsChosenCheckpointsForGood) {
   EXPECT_THAT(CheckpointsOf(training / "run"), ElementsAre("step-00000004", "step-00000006", "step-00000008"));
   ASSERT_EQ(training.Run().status, 0);
   EXPECT_THAT(CheckpointsOf(training / "run"), ElementsAre("step-00000004", "step-00000006", "step-00000012"));
+  // What one recipe keeps for good no later one removes.
+  ASSERT_EQ(training.Run("run", {"train.steps=16", "checkpoint.keep_every=0", "checkpoint.keep_steps=[14]"}).status, 0);
+  EXPECT_THAT(CheckpointsOf(training / "run"),
+              ElementsAre("step-00000004", "step-00000006", "step-00000012", "step-00000014", "step-00000016"));
 }
 
 TEST(Resume, AnotherRunsCheckpointsAreNotTouched) {
