@@ -226,6 +226,7 @@ auto RunCommand(int argc, char** argv) -> int {
       app.add_option("--eval", options.eval_checkpoint, "evaluate this checkpoint instead of training");
   app.add_option("--format", format, "format of the result: text or json")->check(CLI::IsMember({"text", "json"}));
   eval_option->excludes(app.get_option("--tune"));
+  eval_option->excludes(app.get_option("--stop-after"));
   app.add_flag("--dry", options.dry, "bind every op, but run none");
   // From `shardc run`.
   constexpr const char* Hidden = "";

@@ -79,6 +79,13 @@ TEST(StopAfter, EndsAllHosts) {
   EXPECT_EQ(CheckpointsOf(training / "run"), std::vector{CheckpointNameOf(2)});
 }
 
+TEST(StopAfter, IsNotForAnEvaluation) {
+  const Outcome outcome =
+      RunProcess({SHARDC_BINARY_DIR "/shardc-run", "any.plan", "--eval", "any", "--stop-after", "2"});
+  EXPECT_EQ(outcome.status, 2) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("--stop-after excludes --eval"));
+}
+
 TEST(StopAfter, IsTheSameInAllProcesses) {
   const Training training({"mesh.dp=2"});
   std::vector<std::string> other = training.RunCommand();
