@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <set>
+#include <functional>
+#include <map>
+#include <ranges>
 
 #include "compiler/base/files.h"
 #include "compiler/checkpoint/cover.h"
@@ -183,33 +185,29 @@ auto CheckpointWriter::Retire() -> void {
     warnings_.push_back(names.error().message);
     return;
   }
-  const PlanKeys keys = KeysOf(*options_.plan);
-  std::vector<int64_t> steps;
-  std::set<int64_t> for_good;
+  // The keys of the recipe that saved each checkpoint of the run, newest first.
+  std::map<int64_t, std::map<std::string, std::string>, std::greater<>> recipes;
   for (const std::string& name : *names) {
-    const auto manifest = IsCheckpointName(name) ? ManifestAt(save_->parent, name) : Fail(ExitCode::Checkpoint, "");
+    auto manifest = IsCheckpointName(name) ? ManifestAt(save_->parent, name) : Fail(ExitCode::Checkpoint, "");
     if (manifest && manifest->run_id == run.run_id && CheckpointName(manifest->step) == name) {
-      steps.push_back(manifest->step);
-      // Also what the recipe that saved it chose: another recipe since takes no promise back.
-      if (IsKeptForGood(keys, manifest->step) || IsKeptForGood(ReadKeys(manifest->recipe).keys, manifest->step)) {
-        for_good.insert(manifest->step);
-      }
+      recipes[manifest->step] = std::move(manifest->recipe);
     }
   }
-  std::sort(steps.rbegin(), steps.rend());
-  for (size_t i = static_cast<size_t>(run.checkpoint_keep); i < steps.size(); ++i) {
-    if (for_good.contains(steps[i])) {
+  const PlanKeys keys = KeysOf(*options_.plan);
+  for (const auto& [step, recipe] : recipes | std::views::drop(run.checkpoint_keep)) {
+    // What the recipe that saved it promised, no other recipe since takes back.
+    if (IsKeptForGood(keys, step) || IsKeptForGood(ReadKeys(recipe).keys, step)) {
       continue;
     }
     // First the name goes, at once; then the files: never is half a checkpoint found under a good name.
     const std::string temporary =
-        TemporaryName(steps[i], run.run_id, lease_ == nullptr ? "" : lease_->token().substr(0, TagBytes - 1));
-    Status removed = RenameAt(save_->parent, CheckpointName(steps[i]), temporary);
+        TemporaryName(step, run.run_id, lease_ == nullptr ? "" : lease_->token().substr(0, TagBytes - 1));
+    Status removed = RenameAt(save_->parent, CheckpointName(step), temporary);
     if (removed) {
       removed = RemoveDirectoryAt(save_->parent, temporary);
     }
     if (!removed) {
-      warnings_.push_back(fmt::format("old checkpoint of step {} not removed: {}", steps[i], removed.error().message));
+      warnings_.push_back(fmt::format("old checkpoint of step {} not removed: {}", step, removed.error().message));
     }
   }
 }
