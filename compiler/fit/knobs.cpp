@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "compiler/base/devices.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/plan/header.h"
 
 namespace shardc {
@@ -89,10 +89,7 @@ auto SetsText(const Knob& knob) -> std::string {
 auto ValuesOf(const FitKey& row, const Plan& plan) -> std::vector<std::string> {
   std::vector<std::string> values;
   for (const std::string_view value : row.values) {
-    int64_t chunks = 1;
-    if (row.subject == Subject::Chunks) {
-      std::from_chars(value.data(), value.data() + value.size(), chunks);
-    }
+    const int64_t chunks = row.subject == Subject::Chunks ? ParseWhole<int64_t>(value).value_or(1) : 1;
     if (!value.empty() && plan.data.seq % chunks == 0) {
       values.emplace_back(value);
     }

@@ -83,8 +83,8 @@ auto RankRunner::Note(std::string_view line) const -> void {
 
 auto RankRunner::Train() -> ErrorOr<ExitCode> {
   training_.LimitTime();
-  const auto begun = Begin();
-  return begun ? training_.Run(begun_) : begun.error();
+  RETURN_IF_ERROR(Begin());
+  return training_.Run(begun_);
 }
 
 auto RankRunner::Generate(const std::string& checkpoint) -> Status {
