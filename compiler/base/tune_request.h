@@ -1,4 +1,4 @@
-// What a launch is asked for about its products of matrices, by --tune or --tune=FILE.
+// The request of a launch about its products of matrices: --tune or --tune=FILE.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace shardc {
 
-/// Where a path that leads nowhere was looked for.
+/// Returns where a path that leads nowhere was looked for.
 static auto FolderNote(const std::string& path, const FilePurpose& purpose) -> std::string {
   if (std::filesystem::path(path).is_absolute()) {
     return fmt::format("; `{}` is relative to the recipe's folder", purpose.key);

@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// What the files are for, in the words of messages.
+/// The use of the files, in the words of messages.
 struct FilePurpose {
   /// "token": begins "token file ...".
   std::string noun = "token";

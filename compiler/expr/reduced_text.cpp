@@ -1,4 +1,4 @@
-// What is left of a rule when everything known is put in.
+// The rest of a rule when everything known is put in.
 #include <map>
 
 #include "compiler/base/check.h"

@@ -1,4 +1,4 @@
-// What ops do with their bodies whatever these are: they copy, move, compare and end them.
+// Copies, moves, comparisons and ends of bodies of ops, whatever these are.
 #include "compiler/plan/op.h"
 
 namespace shardc {

@@ -1,4 +1,4 @@
-// What a checkpoint is read for, and what it has to match.
+// The purpose that a checkpoint is read for, and the plan and data that it has to match.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A rank with what it runs: its plan bound to its device, section by section, the scalars, and the services of the ops.
 // It runs one section or one step when it is asked to. When that is, and what is made of it, is up to the training
-// (training_loop.h), the start of a run (begin_run.h) and the runner.
+// (training_loop.h) and the runner.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a launch is asked for: the options of its command line, and what its processes learn before its ranks start.
+// The options of a launch: those of its command line, and what its processes learn before its ranks start.
 #pragma once
 
 #include <chrono>

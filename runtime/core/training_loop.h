@@ -36,7 +36,7 @@ class TrainingLoop {
   /// Runs one step and what comes after it. Returns the exit code if the run ends here.
   auto StepAndLook() -> ErrorOr<std::optional<ExitCode>>;
 
-  // What comes after a step, in order.
+  // The parts that come after a step, in order.
   auto TellDivergence(bool is_halted) -> Status;
   /// Checks now and then that run directory and checkpoints are still this launch's.
   auto CheckOwner() -> Status;

@@ -1,4 +1,4 @@
-// What a training reports to people and records while it continues: its steps, evaluations and saves, the memory and
+// Reports of a training to people and records while it continues: its steps, evaluations and saves, the memory and
 // the clocks of the device, and warnings that come once.
 #pragma once
 
