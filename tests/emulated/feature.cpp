@@ -19,7 +19,7 @@ namespace shardc {
 
 SmallTraining::SmallTraining()
     : Training(
-          {"mesh.dp=1", "model.seq=16", "batch.global=4", "train.steps=5", "train.eval_every=2", "data.eval_tokens=100",
+          {"mesh.dp=1", "model.seq=16", "batch.global=4", "train.steps=3", "train.eval_every=2", "data.eval_tokens=100",
            "checkpoint.every=0",
            R"--(init.rule=[{match = "*", value = "if num_dims == 1 then normal(1, 0.1) else normal(0, 0.15)"}])--"}) {
   std::vector<uint16_t> targets = EasyTokens(40'000);

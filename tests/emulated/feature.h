@@ -24,7 +24,7 @@ struct Feature {
   const char* prints = "";
 };
 
-/// Trainings of 5 steps of 4 sequences of 16 tokens on one rank, with evaluations and a save.
+/// Trainings of 3 steps of 4 sequences of 16 tokens on one rank, with evaluations and a save.
 class SmallTraining : public Training {
  public:
   /// Writes masked.bin beside tokens.bin: the tokens as targets, of which every third is left out.

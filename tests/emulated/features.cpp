@@ -1,4 +1,4 @@
-// Each feature of one rank on an emulated GPU, against the CPU: five steps of the same recipe.
+// Each feature of one rank on an emulated GPU, against the CPU: three steps of the same recipe.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,8 @@ using testing::HasSubstr;
 constexpr const char* Overflow =
     R"--(init.rule=[{match = "*", value = "normal(0.5, 0.1)"}, {match = "lm_head.weight", value = 3e38}])--";
 /// Losses that hardly fall, any one of which is a spike if it lies above the mean of the two before it.
-constexpr const char* EarlySpike[] = {"train.spike_window=2", "train.spike_sigma=0.001", "optimizer.lr=1e-4"};
+constexpr const char* EarlySpike[] = {"train.spike_window=2", "train.spike_sigma=0.001", "optimizer.lr=1e-4",
+                                      "train.steps=5"};
 constexpr const char* MomentumSgd = "optimizer.momentum=0.9";
 constexpr const char* Compute = "precision.compute=bf16";
 constexpr const char* Master = "precision.master=bf16";
@@ -79,12 +80,12 @@ const std::vector<Feature> Features{
     {"updates left out", {Overflow, "train.on_nonfinite=skip"}, InF32, ExitCode::Ok, "is not finite: matmul made it"},
     {"stopped as not finite", {Overflow}, InF32, ExitCode::Diverged, "is not finite: matmul made it first"},
     {"spikes left out",
-     {"train.on_spike=skip", EarlySpike[0], EarlySpike[1], EarlySpike[2]},
+     {"train.on_spike=skip", EarlySpike[0], EarlySpike[1], EarlySpike[2], EarlySpike[3]},
      InF32,
      ExitCode::Ok,
      " is a spike: it lies "},
     {"stopped by a spike",
-     {"train.on_spike=stop", EarlySpike[0], EarlySpike[1], EarlySpike[2]},
+     {"train.on_spike=stop", EarlySpike[0], EarlySpike[1], EarlySpike[2], EarlySpike[3]},
      InF32,
      ExitCode::Diverged,
      "the run saves and ends"},
@@ -101,7 +102,7 @@ TEST(EmulatedGpu, FeaturesTrainAsOnCpu) {
 auto FromSeed(const std::string& more_of_table, const Sets& more_sets) -> Sets {
   Sets sets = more_sets;
   sets.emplace_back("start.run_id=second");
-  sets.push_back(fmt::format("start.first={{ seed = \"base/checkpoints/step-00000005\"{} }}", more_of_table));
+  sets.push_back(fmt::format("start.first={{ seed = \"base/checkpoints/step-00000003\"{} }}", more_of_table));
   return sets;
 }
 
@@ -126,7 +127,7 @@ TEST(EmulatedGpu, SeedsGiveCpusValues) {
 TEST(EmulatedGpu, StopsWithSave) {
   UseEmulatedCuda();
   const SmallTraining training;
-  const Plan plan = training.Compile(OnGpu({}));
+  const Plan plan = training.Compile(OnGpu({"train.steps=5"}));
   ASSERT_EQ(TrainInOrder(plan, training / "whole").code, ExitCode::Ok);
   const TrainedRun stopped = TrainInProcess(plan, training / "run", [](RankContext& context) {
     context.execution.wrap = [&context](SectionKind section, size_t, Kernel kernel) -> Kernel {

@@ -32,8 +32,8 @@ auto TurnBit(RankContext& context, ValueId state) -> Status {
 TEST(EmulatedReplicas, ABitThatTurnsIsFound) {
   UseEmulatedCuda();
   const SmallTraining training;
-  const Plan plan = training.Compile(
-      OnGpu({"mesh.replicate=2", "mesh.dp=2", "run.compare_every=2", "train.eval_every=0", "checkpoint.every=0"}));
+  const Plan plan = training.Compile(OnGpu({"mesh.replicate=2", "mesh.dp=2", "train.steps=5", "run.compare_every=2",
+                                            "train.eval_every=0", "checkpoint.every=0"}));
   EXPECT_EQ(TrainInOrder(plan, training / "whole").code, ExitCode::Ok);
 
   const SubVector& sub_vector = plan.sub_vectors[SubVectorId{1}];

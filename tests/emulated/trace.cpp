@@ -108,7 +108,7 @@ TEST(EmulatedTrace, ChangesNoBit) {
   const TrainedRun run = TrainInProcess(plan, training / "traced", [&](RankContext& context) {
     context.execution.order = 1;
     context.options.trace = training / "trace.json";
-    context.options.trace_steps = {1, 5};
+    context.options.trace_steps = {1, 3};
   });
   ASSERT_EQ(run.code, ExitCode::Ok) << run.error;
   ExpectSameRun(training / "plain", training / "traced");
