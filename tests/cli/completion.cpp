@@ -80,7 +80,7 @@ TEST(Completion, InAnInteractiveBash) {
   EXPECT_EQ(TypedInBash(folder, "shardc check --set=precision.compute=b"),
             "shardc check --set=precision.compute=bf16 ");
   EXPECT_EQ(TypedInBash(folder, "shardc new r.toml --preset qwen3-3"), "shardc new r.toml --preset qwen3-32b ");
-  EXPECT_EQ(TypedInBash(folder, "shardc plan r.toml --fit h1"), "shardc plan r.toml --fit h100-sxm ");
+  EXPECT_EQ(TypedInBash(folder, "shardc plan r.toml --fit h1"), "shardc plan r.toml --fit h100-sxm");
   EXPECT_EQ(TypedInBash(folder, "shardc check my"), "shardc check my\\ recipe.toml ");
   EXPECT_EQ(TypedInBash(folder, "shardc completion z"), "shardc completion zsh ");
 }

@@ -155,6 +155,7 @@ TEST(ExplainDecides, BudgetsAreAmountsOrMachines) {
   EXPECT_EQ(ParseBudget("17B")->bytes.value, 17);
   ASSERT_TRUE(ParseBudget("h100").ok());
   EXPECT_EQ(ParseBudget("h100")->machine->name, "h100-sxm");
+  EXPECT_EQ(ParseBudget("h100-sxm-")->machine->name, "h100-sxm-96gb");
   for (const MachineRow& row : MachineRows()) {
     const auto budget = ParseBudget(row.name);
     ASSERT_TRUE(budget.ok()) << row.name;
