@@ -85,10 +85,8 @@ static auto TableSchema(const RecipeSectionRow& table) -> Json {
       }
     }
   }
-  if (table.section == "model") {
-    // The other keys are then the preset's.
-    schema["anyOf"] = {{{"required", {"preset"}}}, {{"required", required}}};
-  } else if (!required.empty()) {
+  // For keys of sections a preset may stand in. An `anyOf` of both ways would make each mistake below it several.
+  if (!required.empty() && !table.list.empty()) {
     schema["required"] = required;
   }
   return schema;
@@ -99,26 +97,17 @@ auto RecipeSchema() -> std::string {
               {"title", "shardc recipe"},
               {"description", "A training run: what to train, and how to spread it."},
               {"type", "object"},
-              {"additionalProperties", false}};
-  Json required = Json::array();
+              {"additionalProperties", false},
+              {"required", Json::array({"model"})}};
   for (const RecipeSectionRow& table : RecipeSectionRows()) {
     Json table_schema = TableSchema(table);
     if (table.list.empty()) {
-      if (table_schema.contains("required") || table.section == "model") {
-        required.push_back(table.section);
-      }
       schema["properties"][table.section] = std::move(table_schema);
     } else {
       schema["properties"][table.section]["properties"][table.list] = {
           {"description", table.doc}, {"type", "array"}, {"items", std::move(table_schema)}};
     }
   }
-  // What a preset leaves out `shardc plan` assumes.
-  const Json has_preset{
-      {"required", {"model"}},
-      {"properties",
-       {{"model", {{"type", "object"}, {"required", {"preset"}}, {"properties", {{"preset", Json::object()}}}}}}}};
-  schema["anyOf"] = {has_preset, {{"required", required}}};
   return schema.dump(2) + "\n";
 }
 
