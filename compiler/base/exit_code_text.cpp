@@ -28,13 +28,20 @@ static auto Meaning(ExitCode code) -> std::string_view {
   CHECK(false, "exit code {}", static_cast<int>(code));
 }
 
+auto ExitCodeTexts() -> std::vector<std::pair<int, std::string_view>> {
+  std::vector<std::pair<int, std::string_view>> texts;
+  for (const ExitCode code :
+       {ExitCode::Ok, ExitCode::InternalFault, ExitCode::Usage, ExitCode::RecipeRejected, ExitCode::DoesNotFit,
+        ExitCode::Checkpoint, ExitCode::Environment, ExitCode::Diverged, ExitCode::Differs, ExitCode::Preempted}) {
+    texts.emplace_back(static_cast<int>(code), Meaning(code));
+  }
+  return texts;
+}
+
 auto ExitCodeTable() -> std::string {
-  constexpr auto codes = std::to_array(
-      {ExitCode::Ok, ExitCode::InternalFault, ExitCode::Usage, ExitCode::RecipeRejected, ExitCode::DoesNotFit,
-       ExitCode::Checkpoint, ExitCode::Environment, ExitCode::Diverged, ExitCode::Differs, ExitCode::Preempted});
   std::string text = "Exit codes:\n";
-  for (const ExitCode code : codes) {
-    text += fmt::format("{:>5}  {}\n", static_cast<int>(code), Meaning(code));
+  for (const auto& [code, meaning] : ExitCodeTexts()) {
+    text += fmt::format("{:>5}  {}\n", code, meaning);
   }
   return text + "128+n  killed by signal n";
 }

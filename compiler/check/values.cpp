@@ -67,8 +67,13 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
   // Where a bound is no double (2^63 - 1), it is the limit of the type as well.
   if (!range->Holds(static_cast<double>(leaf.value))) {
     context.MarkFaulty(leaf);
-    context.diags().Report(leaf.at, DiagnosticKind::OutOfRange, key.name, leaf.value,
-                           fmt::format("{} to {}", range->low_text, range->high_text));
+    context.diags()
+        .Build(leaf.at, DiagnosticKind::OutOfRange, key.name, leaf.value,
+               fmt::format("{} to {}", range->low_text, range->high_text))
+        .Help(path.starts_with("mesh.") && leaf.value == -1
+                  ? "write the number of ranks; no axis takes those that are left"
+                  : "")
+        .Emit();
   }
 }
 

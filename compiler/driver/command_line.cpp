@@ -15,6 +15,7 @@
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 #include "compiler/plan/plan.h"
+#include "compiler/recipe/key_rows.h"
 
 namespace shardc {
 
@@ -165,9 +166,13 @@ static auto CommandHelp(std::string_view word, const std::vector<std::string_vie
   if (row != std::end(CommandsElsewhere) && std::ranges::find(commands, word) == commands.end()) {
     return fmt::format("; write: {}", row->remedy);
   }
-  const std::string closest = ClosestWord(word, commands);
-  if (!closest.empty()) {
+  if (const std::string closest = ClosestWord(word, commands); !closest.empty()) {
     return fmt::format("; did you mean `{}`?", closest);
+  }
+  const std::string elsewhere = ClosestWord(word, Mapped<std::string_view>(CommandsElsewhere, &CommandElsewhere::name));
+  if (!elsewhere.empty()) {
+    return fmt::format("; did you mean: {}",
+                       std::ranges::find(CommandsElsewhere, elsewhere, &CommandElsewhere::name)->remedy);
   }
   const bool is_file = word.ends_with(".toml") || word.ends_with(".plan");
   return is_file ? fmt::format("; a file comes after a command: shardc check {}", word) : "";
@@ -188,6 +193,11 @@ static auto UnknownOption(const CLI::App& command, std::string_view argument) ->
     }
     for (const std::string& name : option->get_snames()) {
       flags.push_back("-" + name);
+    }
+  }
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    if (row.list.empty() && (word == "--" + row.name || word == "--" + row.path())) {
+      return fmt::format("unknown option `{}`; for the key of the recipe: --set {}=VALUE", word, row.path());
     }
   }
   const std::string closest = ClosestWord(word, {flags.begin(), flags.end()});
@@ -241,9 +251,14 @@ static auto UsageText(const CLI::App& app, const CLI::ParseError& error, int arg
     return UnknownCommand(extra);
   }
   const std::string command = used.front()->get_name();
+  for (int i = 3; i < argc; ++i) {
+    if (extra == argv[i] && std::string_view(argv[i - 2]) == "--set") {
+      return fmt::format("unexpected argument `{0}`; did you mean --set {1}={0}?", extra, argv[i - 1]);
+    }
+  }
   return extra == argv[1] && extra != command
              ? fmt::format("the command comes first; write: shardc {} {}", command, extra)
-             : fmt::format("`{}` is one argument more than `{}` takes", extra, command);
+             : fmt::format("unexpected argument `{}`", extra);
 }
 
 static auto ReportUsage(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv)

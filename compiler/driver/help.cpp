@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <memory>
 
+#include "compiler/base/exit_code_text.h"
 #include "compiler/base/family_keys.h"
 #include "compiler/base/mapped.h"
 #include "compiler/driver/command.h"
@@ -141,6 +143,9 @@ static auto AllTopics() -> std::vector<Topic> {
   for (const ExprVariableRow& row : ExprVariableRows()) {
     topics.push_back({std::string(row.name), fmt::format("{} (variable of expressions): {}\n", row.name, row.doc)});
   }
+  for (const auto& [code, meaning] : ExitCodeTexts()) {
+    topics.push_back({std::to_string(code), fmt::format("{} (exit code): {}\n", code, meaning)});
+  }
   for (const InitScheme& scheme : InitSchemes()) {
     std::string rules;
     for (const InitSchemeRule& rule : scheme.rules) {
@@ -164,6 +169,9 @@ static auto HintOfName(std::string_view name) -> std::string_view {
 }
 
 static auto RunHelp(const std::string& name) -> ExitCode {
+  if (name.empty()) {
+    return RunCommandLine(2, std::array{"shardc", "--help"}.data());
+  }
   std::string text;
   std::vector<std::string_view> names;
   const std::vector<Topic> topics = AllTopics();
@@ -176,7 +184,9 @@ static auto RunHelp(const std::string& name) -> ExitCode {
   if (!text.empty()) {
     return ExitCodeOf(WriteResult(text));
   }
-  if (const std::string_view hint = HintOfName(name); !hint.empty()) {
+  std::string small = name;
+  std::ranges::transform(small, small.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  if (const std::string_view hint = HintOfName(small); !hint.empty()) {
     return ExitCodeOf(WriteResult(fmt::format("{} (word of other trainers): {}\n", name, hint)));
   }
   const std::string closest = ClosestWord(name, names);
@@ -191,7 +201,8 @@ auto DeclareHelp(CommandOptions& options) -> Action {
   options.Positional("NAME", *name,
                      "a command, a diagnostic, the label of a finding, a recipe key (model.layers or layers), a "
                      "family, an optimizer, an op, a "
-                     "pass, a function or a scheme");
+                     "pass, a function or a scheme; default: the commands",
+                     false);
   return [name] { return RunHelp(*name); };
 }
 

@@ -33,7 +33,7 @@ static auto MachineBudget(std::string_view asked) -> ErrorOr<MemoryBudget> {
   for (const MachineRow& row : MachineRows()) {
     if (row.name == text || (row.name.starts_with(text) && found == nullptr)) {
       found = &row;
-    } else if (row.name.starts_with(text) && found->name != text) {
+    } else if (row.name.starts_with(text) && !row.name.starts_with(found->name)) {
       return Fail(ExitCode::Usage, "--fit: `{}` may be {} or {}", text, found->name, row.name);
     }
   }
@@ -169,7 +169,8 @@ auto CheapestText(const FitUse& fit) -> std::string {
   }
   return fit.fastest
              ? CombinationText(
-                   fit, "the fastest combination of keys that fits and was found, by the estimate:", *fit.fastest)
+                   fit, "the fastest combination of keys that was found, number types unchanged, by the estimate:",
+                   *fit.fastest)
              : CombinationText(fit, "the cheapest combination of keys that fits (FLOPs first, then bytes on the wire):",
                                *fit.cheapest);
 }

@@ -45,7 +45,7 @@ auto AddBatch(Knobs& knobs) -> void {
   if (micro % 2 == 0) {
     knobs.Add(sets(micro / 2, accumulate * 2));
   } else {
-    knobs.Add({"batch.micro"}, fmt::format("it is {}, which cannot be halved", micro));
+    knobs.Add({"batch.micro"}, fmt::format("it is already {}", micro));
   }
   if (accumulate % 2 == 0) {
     knobs.Add(sets(micro * 2, accumulate / 2));

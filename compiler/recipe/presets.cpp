@@ -1,5 +1,7 @@
 #include "compiler/recipe/presets.h"
 
+#include <algorithm>
+
 #include "compiler/base/mapped.h"
 #include "compiler/base/preset_rows.h"
 
@@ -7,8 +9,12 @@ namespace shardc {
 
 auto HelpOnPresets(std::string_view name) -> std::string {
   const auto names = Mapped<std::string_view>(PresetRows(), &PresetRow::name);
-  const std::string closest = ClosestWord(name, names);
-  return fmt::format("{}`shardc presets` lists all",
+  std::string closest = ClosestWord(name, names);
+  const auto longer = std::ranges::find_if(names, [&](std::string_view preset) { return preset.starts_with(name); });
+  if (closest.empty() && longer != names.end()) {
+    closest = *longer;
+  }
+  return fmt::format("{}`shardc presets` lists all; for a model of Hugging Face: shardc new FILE --from DIR",
                      closest.empty() ? "" : fmt::format("did you mean \"{}\"? ", closest));
 }
 

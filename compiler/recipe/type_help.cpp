@@ -105,7 +105,12 @@ static auto MeantValue(const KeyInfo& key, const TomlNode& node) -> std::string 
 
 auto TypeHelp(const KeyInfo& key, const TomlNode& node) -> std::string {
   const std::string meant = MeantValue(key, node);
-  return meant.empty() ? "" : fmt::format("write {} = {}", key.name, meant);
+  if (!meant.empty()) {
+    return fmt::format("write {} = {}", key.name, meant);
+  }
+  // What switches it off stands in its description.
+  const bool is_off = node.kind == TomlNode::Kind::Bool || BoolMeant(node.text) == "false" || node.text == "none";
+  return is_off && (key.type == "Int" || key.type == "Real") ? fmt::format("{}: {}", key.name, key.doc) : "";
 }
 
 }  // namespace shardc

@@ -207,7 +207,7 @@ auto StepSection(const Report& report) -> std::string {
   keys += "</p>\n<p class=\"keys\">band: ";
   for (int i = 0; i < static_cast<int>(CountOf<Phase>()); ++i) {
     keys += fmt::format("<span><i class=\"key p{}\"></i>{}</span> ", i,
-                        i == 0 ? "update, and what is of no phase" : ToText(static_cast<Phase>(i)));
+                        i == 0 ? "update and other ops" : ToText(static_cast<Phase>(i)));
   }
   const Bytes top = std::ranges::max_element(report.memory_over_step, {}, &MemoryUse::total)->total();
   return PageSection("Memory over the ops of a step",

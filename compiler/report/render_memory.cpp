@@ -171,7 +171,7 @@ auto StepMemoryChart(const Report& report) -> std::string {
   }
   out += fmt::format("  {:>{}} +{}\n  {:>{}}  {}\n", "0", label.size(), std::string(num_columns, '-'), "", label.size(),
                      phases);
-  return out + "  : state, # the rest; f forward, b backward, r recomputed, u the update and what is of no phase\n";
+  return out + "  : state, # the rest; f forward, b backward, r recomputed, u update and other ops\n";
 }
 
 }  // namespace shardc

@@ -273,10 +273,11 @@ auto SchedulesText(const Report& report) -> std::string {
 auto FlopsText(const Report& report) -> std::string {
   const auto ranks = static_cast<double>(report.plan->mesh.num_ranks());
   const auto on_all = [&](Flops flops) { return FormatFlops(static_cast<double>(flops.value) * ranks); };
-  std::string out =
-      Wrapped(fmt::format("FLOPs per step: {} on all ranks, {} per rank (2mnk per product, causal attention half)",
-                          on_all(report.flops.model), FormatFlops(report.flops.model)),
-              2);
+  std::string out = Wrapped(
+      fmt::format(
+          "FLOPs per step: {} on all ranks, {} per rank (2mnk per matrix product; causal attention counted half)",
+          on_all(report.flops.model), FormatFlops(report.flops.model)),
+      2);
   if (report.flops.recompute.value > 0) {
     out += fmt::format("  and recomputation: {} on all ranks, {} per rank\n", on_all(report.flops.recompute),
                        FormatFlops(report.flops.recompute));
@@ -287,11 +288,28 @@ auto FlopsText(const Report& report) -> std::string {
   return out;
 }
 
-/// Returns "adamw, which keeps exp_avg and exp_avg_sq".
+/// Returns "weight decay 0.1 for 12 parameters, 0 and learning rate x 0.5 for 9 parameters".
+auto GroupsText(const Plan& plan) -> std::string {
+  std::vector<std::string> texts;
+  for (int32_t i = 0; i < plan.groups.size(); ++i) {
+    const GroupId id{i};
+    const OptimizerGroup& group = plan.groups[id];
+    const auto updated = std::ranges::count_if(
+        plan.parameters, [&](const Parameter& parameter) { return parameter.group == id && parameter.trainable; });
+    if (updated > 0) {
+      texts.push_back(fmt::format("{}{} for {}", group.weight_decay,
+                                  group.lr_scale == 1 ? "" : fmt::format(" and learning rate x {}", group.lr_scale),
+                                  Counted(updated, "parameter")));
+    }
+  }
+  return fmt::format("weight decay {}", fmt::join(texts, ", "));
+}
+
+/// Returns "adamw, which keeps exp_avg and exp_avg_sq; " and the groups.
 auto OptimizerText(const Plan& plan) -> std::string {
   const std::vector<std::string_view> kept = KeptMoments(plan);
-  return fmt::format("{}, which keeps {}", ToText(plan.run.optimizer),
-                     kept.empty() ? "nothing" : fmt::format("{}", fmt::join(kept, " and ")));
+  return fmt::format("{}, which keeps {}; {}", ToText(plan.run.optimizer),
+                     kept.empty() ? "nothing" : fmt::format("{}", fmt::join(kept, " and ")), GroupsText(plan));
 }
 
 /// Returns "1,000 steps, 65,536,000 tokens; a checkpoint has 89.7 GiB, and the newest 2 are kept".

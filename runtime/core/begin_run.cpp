@@ -61,7 +61,7 @@ auto RankRunner::MakeFirstState(CheckpointReader* seed) -> Status {
 
 auto RankRunner::TellFirst() const -> void {
   const Seed& seed = rank_.plan().seed;
-  const std::string why = fmt::format("no checkpoint of it in {}, and none on record", checkpoints_.directory());
+  const std::string why = fmt::format("no earlier checkpoint in {}", checkpoints_.directory());
   if (!seed.is_set()) {
     rank_.Say(fmt::format("run {}: started from scratch, seed {} ({})\n", rank_.plan().run.run_id,
                           rank_.plan().run.init_seed, why));

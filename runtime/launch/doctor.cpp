@@ -237,12 +237,16 @@ static auto TableOf(const std::vector<Json>& hosts) -> std::string {
   return table.Text();
 }
 
+/// The launcher of a host that is alone.
+constexpr const char* NoLauncher = "nobody";
+
 /// Returns the interfaces of each host, and the facts that all hosts share.
 static auto DetailsOf(const std::vector<Json>& hosts) -> std::string {
   const Json& first = hosts[0];
-  std::string text = fmt::format("shardc {}, LibTorch {}, {} host{}, launched by {}\n",
-                                 first["shardc"].get<std::string>(), first["libtorch"].get<std::string>(), hosts.size(),
-                                 hosts.size() == 1 ? "" : "s", first["launcher"].get<std::string>());
+  const std::string launcher = first["launcher"].get<std::string>();
+  std::string text = fmt::format("shardc {}, LibTorch {}, {} host{}, {}\n", first["shardc"].get<std::string>(),
+                                 first["libtorch"].get<std::string>(), hosts.size(), hosts.size() == 1 ? "" : "s",
+                                 launcher == NoLauncher ? "not started by a launcher" : "launched by " + launcher);
   for (const Json& host : hosts) {
     std::string interfaces;
     for (const auto& [name, addresses] : host["interfaces"].items()) {
@@ -310,7 +314,7 @@ auto Examination::Run() -> ErrorOr<ExitCode> {
 
 /// Examines a host that is alone: its facts, and whether its run directory can be written.
 static auto ExamineThisHost(const DoctorOptions& options) -> ExitCode {
-  Json host = HostFacts(options.torch_version, "nobody", "-");
+  Json host = HostFacts(options.torch_version, NoLauncher, "-");
   host["clock_offset_seconds"] = 0.0;
   std::vector<std::string> reasons;
   if (!options.run_dir.empty()) {

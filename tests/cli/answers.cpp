@@ -44,8 +44,7 @@ TEST(Answers, AMisspeltCommand) {
               StartsWith("error: unknown command `train`; write: shardc run RECIPE\ncommands: "));
   EXPECT_THAT(ErrorOf({"base.toml", "check"}),
               StartsWith("error: the command comes first; write: shardc check base.toml\n"));
-  EXPECT_THAT(ErrorOf({"check", "base.toml", "check"}),
-              StartsWith("error: `check` is one argument more than `check` takes\n"));
+  EXPECT_THAT(ErrorOf({"check", "base.toml", "check"}), StartsWith("error: unexpected argument `check`\n"));
   EXPECT_THAT(ErrorOf({"version"}), StartsWith("error: unknown command `version`; write: shardc --version\n"));
   EXPECT_THAT(ErrorOf({"base.toml"}),
               StartsWith("error: unknown command `base.toml`; a file comes after a command: shardc check base.toml\n"));
@@ -91,9 +90,35 @@ TEST(Answers, SlipsOfOptionsAreAnsweredWithTheOption) {
 TEST(Answers, AnArgumentTooManyAndAWordOfAnOption) {
   const TemporaryFolder folder;
   const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
-  EXPECT_THAT(ErrorOf({"check", sound, "extra"}),
-              StartsWith("error: `extra` is one argument more than `check` takes\n"));
+  EXPECT_THAT(ErrorOf({"check", sound, "extra"}), StartsWith("error: unexpected argument `extra`\n"));
+  EXPECT_THAT(ErrorOf({"check", sound, "--set", "mesh.dp", "4"}),
+              StartsWith("error: unexpected argument `4`; did you mean --set mesh.dp=4?\n"));
+  EXPECT_THAT(ErrorOf({"run", sound, "--dp", "2"}),
+              StartsWith("error: unknown option `--dp`; for the key of the recipe: --set mesh.dp=VALUE\n"));
   EXPECT_THAT(ErrorOf({"check", sound, "--color=nver"}), HasSubstr("did you mean `never`?"));
+}
+
+TEST(Answers, AValueThatOthersWrite) {
+  const TemporaryFolder folder;
+  const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
+  const auto error_with = [&](const char* set) { return RunProgram(Shardc(), {"check", sound, "--set", set}).err; };
+  EXPECT_THAT(error_with("precision.compute=bfloat16"), HasSubstr("help: did you mean \"bf16\"?\n"));
+  EXPECT_THAT(error_with("precision.compute=float32"), HasSubstr("help: did you mean \"fp32\"?\n"));
+  EXPECT_THAT(error_with("mesh.dp=-1"), HasSubstr("help: write the number of ranks"));
+  EXPECT_THAT(error_with("model.preset=mistral-7b"), HasSubstr("shardc new FILE --from DIR"));
+  EXPECT_THAT(error_with("optimizer.clip_norm=none"), HasSubstr("; 0 switches clipping off\n"));
+  EXPECT_THAT(ErrorOf({"new", folder / "n.toml", "--preset", "llama3"}), HasSubstr("did you mean \"llama3-"));
+}
+
+TEST(Answers, HelpOnWordsOfTheField) {
+  const auto help = [](const std::string& name) { return RunProgram(Shardc(), {"help", name}).out; };
+  EXPECT_EQ(help("75"), "75 (exit code): stopped by a signal, and saved\n");
+  for (const char* word : {"sac", "MFU", "flash", "out-of-memory", "arena"}) {
+    EXPECT_THAT(help(word), StartsWith(fmt::format("{} (word of other trainers): ", word)));
+  }
+  EXPECT_EQ(RunProgram(Shardc(), {"help"}).out, RunProgram(Shardc(), {"--help"}).out);
+  EXPECT_THAT(ErrorOf({"trian", "base.toml"}),
+              StartsWith("error: unknown command `trian`; did you mean: shardc run RECIPE\n"));
 }
 
 TEST(Answers, ACommandThatIsAnOptionHere) {

@@ -155,7 +155,7 @@ TEST(Records, NoneFoundThoughOneIsOnRecordIsAnError) {
   const std::string curve = ReadText(training / "run/metrics.jsonl");
   const Outcome other = training.Run("run", {"checkpoint.dir=elsewhere", "start.run_id=other"});
   EXPECT_EQ(other.status, 0) << other.err;
-  EXPECT_THAT(other.err, HasSubstr("started from scratch, seed 7 (no checkpoint of it in " + training / "elsewhere"));
+  EXPECT_THAT(other.err, HasSubstr("started from scratch, seed 7 (no earlier checkpoint in " + training / "elsewhere"));
   EXPECT_EQ(ReadText(training / "run/attempts/0004/metrics_dropped.jsonl"), curve);
 }
 

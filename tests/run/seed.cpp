@@ -46,7 +46,7 @@ TEST_F(SeedRun, BeginsAsTheOtherRunEnded) {
   const auto num_parameters = training_.Compile().parameters.size();
   EXPECT_THAT(second.err,
               HasSubstr(fmt::format("run second: started from seed {} (step 4 of run tiny), {} parameters loaded, 0 "
-                                    "generated (no checkpoint of it in ",
+                                    "generated (no earlier checkpoint in ",
                                     seed(), num_parameters)));
   EXPECT_THAT(second.err, HasSubstr(" s to initialise, 0 elements drawn\n"));
   const Metrics base = ReadMetrics(training_ / "base");
