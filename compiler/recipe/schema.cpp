@@ -12,6 +12,9 @@ namespace shardc {
 
 using Json = nlohmann::ordered_json;
 
+/// Editors mark the key itself by it, where `false` would mark each key of the table.
+static auto NoOtherKey() -> Json { return {{"not", {{"title", "unknown key"}}}}; }
+
 static auto TypeSchema(std::string_view type) -> Json {
   if (type == "Int") {
     return {{"type", "integer"}};
@@ -43,7 +46,7 @@ static auto TypeSchema(std::string_view type) -> Json {
   if (type == "FirstStart") {
     const Json globs{{"type", "array"}, {"items", {{"type", "string"}}}};
     const Json table{{"type", "object"},
-                     {"additionalProperties", false},
+                     {"additionalProperties", NoOtherKey()},
                      {"properties", {{"seed", {{"type", "string"}}}, {"missing", globs}, {"unused", globs}}},
                      {"required", {"seed"}}};
     return {{"anyOf", {{{"type", "string"}}, table}}};
@@ -75,7 +78,7 @@ static auto KeySchema(const RecipeKeyRow& row) -> Json {
 
 /// The table with the keys of a section, or of a list in it.
 static auto TableSchema(const RecipeSectionRow& table) -> Json {
-  Json schema{{"description", table.doc}, {"type", "object"}, {"additionalProperties", false}};
+  Json schema{{"description", table.doc}, {"type", "object"}, {"additionalProperties", NoOtherKey()}};
   Json required = Json::array();
   for (const RecipeKeyRow& row : RecipeKeyRows()) {
     if (row.section == table.section && row.list == table.list) {
@@ -97,7 +100,7 @@ auto RecipeSchema() -> std::string {
               {"title", "shardc recipe"},
               {"description", "A training run: what to train, and how to spread it."},
               {"type", "object"},
-              {"additionalProperties", false},
+              {"additionalProperties", NoOtherKey()},
               {"required", Json::array({"model"})}};
   for (const RecipeSectionRow& table : RecipeSectionRows()) {
     Json table_schema = TableSchema(table);

@@ -86,7 +86,7 @@ TEST(Reference, SchemaUsesOnlyWhatAllDraftsShare) {
       return;
     }
     if (schema.at("type") == "object") {
-      EXPECT_EQ(schema.at("additionalProperties"), false);
+      EXPECT_TRUE(schema.at("additionalProperties").at("not").contains("title"));
       // A choice of several tables would make each mistake in one of them several.
       EXPECT_FALSE(schema.contains("anyOf"));
       for (const auto& [name, inner] : schema.at("properties").items()) {
