@@ -2,8 +2,13 @@
 #pragma once
 
 #include <array>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "compiler/base/glob.h"
+#include "compiler/expr/expr.h"
 #include "compiler/plan/types.h"
 
 namespace shardc::published {
@@ -78,6 +83,27 @@ inline constexpr auto MadeRows = std::to_array<MadeRow>({
 #define HF_MADE(Class, parameters, rule) {#Class, parameters, rule},
 #include "schemas/hf_config.def"
 });
+
+/// Returns the rows of a class; empty if each of its parameters has a tensor.
+inline auto MadeRowsOf(std::string_view architecture) -> std::vector<MadeRow> {
+  std::vector<MadeRow> rows;
+  for (const MadeRow& row : MadeRows) {
+    if (row.architecture == architecture) {
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+/// Returns the rule that loads a parameter: that of the first row that has it, or else the tensor of its name.
+inline auto LoadingRule(std::span<const MadeRow> made, std::string_view parameter) -> std::string {
+  for (const MadeRow& row : made) {
+    if (GlobMatches(row.parameters, parameter)) {
+      return std::string(row.rule);
+    }
+  }
+  return RuleOfLoaded(parameter);
+}
 
 struct RopeRow {
   std::string_view type;

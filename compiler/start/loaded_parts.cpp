@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/base/glob.h"
 #include "compiler/mesh/mesh.h"
 #include "compiler/plan/init_rule.h"
 
@@ -17,13 +16,7 @@ auto ModelVariables(const ModelSizes& sizes) -> ExprVariables {
 }
 
 auto MadeRowsOf(const Manifest& seed) -> std::vector<published::MadeRow> {
-  std::vector<published::MadeRow> rows;
-  for (const published::MadeRow& row : published::MadeRows) {
-    if (seed.published && row.architecture == seed.run_id) {
-      rows.push_back(row);
-    }
-  }
-  return rows;
+  return seed.published ? published::MadeRowsOf(seed.run_id) : std::vector<published::MadeRow>();
 }
 
 namespace {
@@ -82,13 +75,11 @@ auto PartsOf(const ParameterSpecs& specs, const ModelSizes& sizes, std::span<con
   std::map<std::string, std::vector<Box>, std::less<>> boxes;
   ExprVariables variables = ModelVariables(sizes);
   for (const ParameterSpec& spec : specs) {
-    const auto row = std::ranges::find_if(
-        made, [&](const published::MadeRow& each) { return GlobMatches(each.parameters, spec.name); });
     SetParameterVariables(spec.shape, spec.fan_in, spec.layer, variables);
-    const auto read = ParseExpr(row == made.end() ? RuleOfLoaded(spec.name) : std::string(row->rule), ExprKind::Rule);
-    auto rule = ReduceRule(read.value, variables);
+    const std::string loading = published::LoadingRule(made, spec.name);
+    auto rule = ReduceRule(ParseExpr(loading, ExprKind::Rule).value, variables);
     const auto block = rule.ok() ? LoadedBlockOf(rule.value) : std::nullopt;
-    CHECK(block, "{} is made by the rule `{}`", spec.name, row == made.end() ? "" : row->rule);
+    CHECK(block, "{} is made by the rule `{}`", spec.name, loading);
     boxes[block->tensor].push_back(BoxOf(*block, spec.shape));
     parts.rules.push_back(std::move(rule.value));
   }

@@ -5,8 +5,9 @@
 // 2. Hold the plan's header against the header that these keys give.
 // 3. Hold keys against what ops, triggers and halts have of them.
 //
-// A plan may leave out any key. Keys of which a plan has no such fact may have any value of their type: units, blocks
-// that are recomputed, the residual stream, names of token files, how a start finds its checkpoint.
+// A plan may leave out any key but start.first where it begins from a seed. Keys of which a plan has no such fact may
+// have any value of their type: units, blocks that are recomputed, the residual stream, names of token files, how a
+// start finds its checkpoint.
 #include <set>
 
 #include "compiler/base/glob.h"
@@ -313,6 +314,10 @@ auto RecipeVerifier::Start() -> void {
   if (first && first->seed.has_value() != plan_.seed.is_set()) {
     Refuse("start.first", WriteToml(*first), "begins from {}",
            plan_.seed.is_set() ? ToText(plan_.seed) : "no checkpoint");
+  }
+  if (!first && plan_.seed.is_set()) {
+    findings_.Add("header-recipe"_rule, "the plan begins from {}, and no line `recipe start.first` says what it loads",
+                  ToText(plan_.seed));
   }
   if (!plan_.FindScalar(ScalarRole::Spike).valid() && keys_.train.on_spike) {
     Refuse("train.on_spike", WriteToml(*keys_.train.on_spike), "judges no loss");

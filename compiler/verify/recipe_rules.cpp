@@ -3,13 +3,15 @@
 //    it, as pass build does. Of a scheme, whose rules are by kinds of parameters, each rule may be that of a parameter.
 //
 // A plan may leave out any line. What the parameters have from a line that is left out is not judged. But a scheme
-// gives the rules of all parameters that no line names otherwise.
+// gives the rules of all parameters that no line names otherwise, and a seed loads all parameters that start.first does
+// not leave to their rules.
 #include "compiler/verify/recipe_rules.h"
 
 #include <map>
 #include <set>
 
 #include "compiler/base/glob.h"
+#include "compiler/checkpoint/published_rows.h"
 #include "compiler/expr/expr.h"
 #include "compiler/expr/init_schemes.h"
 #include "compiler/keys/toml_value.h"
@@ -56,6 +58,8 @@ class RuleVerifier {
   template <class E>
   auto ExpectType(std::string_view key, const std::string& unit, const std::optional<OneOf<E>>& word,
                   const std::optional<OneOf<E>>& own, std::string_view what, DType in_plan) -> void;
+  /// Returns true if start.first loads the parameter from the seed. Requires: the line is there if the plan has a seed.
+  auto IsLoaded(const Parameter& parameter) const -> bool;
   auto FanIn(const Parameter& parameter) const -> int64_t;
   /// Returns true if the rule with everything known put in is the parameter's.
   auto Gives(const std::string& rule, const Parameter& parameter) -> bool;
@@ -146,6 +150,12 @@ auto RuleVerifier::Types() -> void {
   }
 }
 
+auto RuleVerifier::IsLoaded(const Parameter& parameter) const -> bool {
+  return plan_.seed.is_set() &&
+         std::ranges::none_of(keys_.start.first->missing.value_or(std::vector<std::string>()),
+                              [&](const std::string& glob) { return GlobMatches(glob, parameter.name); });
+}
+
 auto RuleVerifier::FanIn(const Parameter& parameter) const -> int64_t {
   constexpr std::string_view Bias = ".bias";
   if (parameter.shape.size() == 1 && parameter.name.ends_with(Bias)) {
@@ -201,8 +211,18 @@ auto RuleVerifier::InitRules() -> void {
       of_scheme.emplace_back(rule.value);
     }
   }
+  const auto made = plan_.seed.format == SeedFormat::HuggingFace ? published::MadeRowsOf(plan_.seed.run_id)
+                                                                 : std::vector<published::MadeRow>();
   for (const Parameter& parameter : plan_.parameters) {
-    if (parameter.shape.empty() || (plan_.seed.is_set() && parameter.init == RuleOfLoaded(parameter.name))) {
+    if (parameter.shape.empty()) {
+      continue;
+    }
+    if (IsLoaded(parameter)) {
+      const std::string loading = published::LoadingRule(made, parameter.name);
+      if (parameter.init != loading && !Gives(loading, parameter)) {
+        Refuse("start.first", "and the rule of {} in the plan is {}", parameter.name, parameter.init);
+        return;
+      }
       continue;
     }
     if (const auto* table = TableOf(init.rule, parameter.name)) {
@@ -225,7 +245,9 @@ auto VerifyRecipeRules(const Plan& plan, const PlanKeys& keys, Findings& finding
   rules.Groups();
   rules.Frozen();
   rules.Types();
-  rules.InitRules();
+  if (!plan.seed.is_set() || keys.start.first) {
+    rules.InitRules();
+  }
 }
 
 }  // namespace shardc

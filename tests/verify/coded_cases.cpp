@@ -1,11 +1,14 @@
 #include "tests/verify/coded_cases.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/plan/text.h"
 #include "compiler/verify/verify.h"
 #include "tests/support/plan_samples.h"
+#include "tests/support/published_files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shardc {
 
@@ -46,6 +49,19 @@ auto JudgeHostilePlan() -> std::vector<std::string> {
   const auto plan = ParsePlan(HostilePlan());
   CHECK(plan.ok(), "{}", plan.error().message);
   return VerifyPlan(*plan);
+}
+
+/// Judges a plan that begins from a model with fused tensors, of which one rule reads another element.
+auto JudgeFusedPlan(const std::string& parameter, const std::string& rule) -> std::vector<std::string> {
+  const TemporaryFolder folder;
+  PublishedFiles::Make("llama", "F32").Fused().Write(folder / "model");
+  Plan plan =
+      CompileSample({"model.hidden=60", "model.heads=4", "model.kv_heads=2", "model.head_dim=12", "model.ffn=102",
+                     "model.vocab=257", "model.norm_eps=1e-5", "model.rope_theta=5000", "init.rule=[]",
+                     "data.format=u16", fmt::format("start.first={{ seed = \"{}\" }}", folder / "model")});
+  CHECK(VerifyPlan(plan).empty(), "the plan is sound");
+  std::ranges::find(plan.parameters, parameter, &Parameter::name)->init = rule;
+  return VerifyPlan(plan);
 }
 
 }  // namespace
@@ -119,6 +135,14 @@ auto CodedCases() -> std::vector<CodedCase> {
       p.scalars.Add({fmt::format("more{}", p.scalars.size()), ScalarKind::Metric, {}});
     }
   });
+  cases.push_back({"a parameter that is the rows of another", "header-recipe", [] {
+                     return JudgeFusedPlan("model.layers.0.mlp.up_proj.weight",
+                                           "seed('model.layers.0.mlp.gate_up_proj.weight', index(0), index(1))");
+                   }});
+  cases.push_back({"a parameter that is rows of another block", "header-recipe", [] {
+                     return JudgeFusedPlan("model.layers.0.self_attn.k_proj.weight",
+                                           "seed('model.layers.1.self_attn.qkv_proj.weight', index(0) + 48, index(1))");
+                   }});
   cases.push_back({"byte ranges that take too long to follow", "too-complex", JudgeHostilePlan});
   return cases;
 }
