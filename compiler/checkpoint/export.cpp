@@ -33,6 +33,10 @@ namespace {
 /// So many that a block stays in the cache between reading and writing.
 constexpr int64_t BlockElements = int64_t{1} << 18;
 
+auto Widened(float element) -> float { return element; }
+auto Widened(BFloat16 element) -> float { return Load(element); }
+auto Widened(_Float16 element) -> float { return static_cast<float>(element); }
+
 /// Writes numbers in another type, rounded to the nearest, ties to even. Returns the index of the first that the type
 /// cannot hold, or -1.
 template <class To>
@@ -43,9 +47,9 @@ auto Convert(const float* from, int64_t count, std::byte* to) -> int64_t {
       Store(rounded, from[i]);
     } else {
       rounded = static_cast<To>(from[i]);
-      if (std::isinf(static_cast<float>(rounded)) && !std::isinf(from[i])) {
-        return i;
-      }
+    }
+    if (std::isinf(Widened(rounded)) && !std::isinf(from[i])) {
+      return i;
     }
     std::memcpy(to + i * static_cast<int64_t>(sizeof(To)), &rounded, sizeof(To));
   }
@@ -230,9 +234,9 @@ class Exporter {
         continue;
       }
       const int64_t bad = ConvertBlock(tensor.dtype(), count);
-      FAIL_IF(bad >= 0, ExitCode::Usage,
-              "element {} of {} is {:g}, which float16 does not hold; use --dtype bf16 or --dtype f32", begin + bad,
-              name, widened_[static_cast<size_t>(bad)]);
+      FAIL_IF(bad >= 0, ExitCode::Usage, "element {} of {} is {:g}, which {} does not hold; use {}--dtype f32",
+              begin + bad, name, widened_[static_cast<size_t>(bad)], type_ == DType::F16 ? "float16" : "bfloat16",
+              type_ == DType::F16 ? "--dtype bf16 or " : "");
       RETURN_IF_ERROR(file.Append({reinterpret_cast<const char*>(written_.data()), written_.size()}));
     }
     return Success{};

@@ -239,9 +239,10 @@ TEST(Export, TakesSpecialTokens) {
 }
 
 TEST(Export, LeavesNothingWhenRefused) {
+  // No sample has the id 256.
   const Training training(ShortRun(
-      {"train.steps=1",
-       R"--(init.rule=[{match = "*", value = "normal(0, 0.1)"}, {match = "lm_head.weight", value = "if index(0) == 3 and index(1) == 5 then 70000 else 0"}])--"}));
+      {"train.steps=1", "model.vocab=257",
+       R"--(init.rule=[{match = "*", value = "normal(0, 0.1)"}, {match = "lm_head.weight", value = "if index(0) == 3 and index(1) == 5 then 70000 else 0"}, {match = "model.embed_tokens.weight", value = "if index(0) == 256 then 3.4e38 else index(1)"}])--"}));
   ASSERT_EQ(training.Run("run", {"optimizer.lr=0"}).status, 0);
   const Training heads(ShortRun({R"(loss.head=[{name = "next", vocab = 256, targets = ["tokens.bin"], weight = 0.5}])",
                                  R"--(init.rule=[{match = "*", value = "normal(0, 0.1)"}])--"}));
@@ -274,7 +275,12 @@ TEST(Export, LeavesNothingWhenRefused) {
        training / "model",
        {"--dtype", "f16"},
        2,
-       "element 101 of lm_head.weight is 70000, which float16 does not hold"},
+       "element 101 of lm_head.weight is 70000, which float16 does not hold; use --dtype bf16 or --dtype f32"},
+      {training / "run",
+       training / "model",
+       {"--dtype", "bf16"},
+       2,
+       "element 8192 of model.embed_tokens.weight is 3.4e+38, which bfloat16 does not hold; use --dtype f32"},
       {training / "run", training / "model", {"--tokenizer", training / "run"}, 2, "has no tokenizer.json"},
       {training / "run", training / "model", {"--tokenizer", training / "defaults"}, 2, "has no tokenizer.json"},
       {training / "run", training / "run/model", {}, 2, "where a run keeps its files; name another folder"},
