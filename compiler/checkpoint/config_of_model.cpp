@@ -18,21 +18,37 @@ static auto RopeScaling(std::string_view formula) -> ErrorOr<ordered_json> {
     if (own.empty() || own.substr(0, own.find('(')) != name || !formula.ends_with(')')) {
       continue;
     }
-    const std::vector<std::string_view> keys = SplitWords(row.keys);
+    const std::vector<std::string_view> floats = SplitWords(row.floats);
+    const std::vector<std::string_view> counts = SplitWords(row.counts);
     const std::string numbers = fmt::format("[{}]", formula.substr(name.size() + 1, formula.size() - name.size() - 2));
     const ordered_json values = ordered_json::parse(numbers, nullptr, false);
-    if (!values.is_array() || values.size() != keys.size()) {
+    const auto is_number = [](const ordered_json& value) { return value.is_number(); };
+    if (!values.is_array() || values.size() != floats.size() + counts.size() ||
+        !std::ranges::all_of(values, is_number)) {
       continue;
     }
     ordered_json scaling{{"rope_type", row.type}};
-    for (size_t i = 0; i < keys.size(); ++i) {
-      scaling[std::string(keys[i])] = values[i];
+    for (size_t i = 0; i < floats.size(); ++i) {
+      scaling[std::string(floats[i])] = values[i].get<double>();
+    }
+    for (size_t i = 0; i < counts.size(); ++i) {
+      scaling[std::string(counts[i])] = values[floats.size() + i];
     }
     return scaling;
   }
   return Fail(ExitCode::Usage,
               "rope_frequency is {}, and no config.json says that; transformers computes the formulas {}", formula,
               "linear_rope(...) and llama3_rope(...) with numbers");
+}
+
+/// Returns a value of the line `model`. Classes refuse a float without a point or an exponent.
+static auto ValueOf(std::string_view key, const std::map<std::string, std::string>& model) -> ordered_json {
+  const auto value = ordered_json::parse(model.at(std::string(key)));
+  const ModelSectionOf<InPlan> keys;
+  bool is_real = false;
+  ForEachKey(keys,
+             [&](const KeyInfo& info, const auto&) { is_real = is_real || (info.name == key && info.type == "Real"); });
+  return is_real ? ordered_json(value.get<double>()) : value;
 }
 
 /// Returns true if the class takes the sizes of the model.
@@ -55,7 +71,7 @@ auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype,
   ordered_json config{{"architectures", {row->name}}, {"model_type", row->model_type}};
   for (const published::SizeRow& size : published::SizeRows) {
     if (size.architecture == row->name) {
-      config[size.key] = ordered_json::parse(model.at(std::string(size.model_key)));
+      config[size.key] = ValueOf(size.model_key, model);
     }
   }
   for (const published::OnlyRow& only : published::OnlyRows) {
@@ -70,7 +86,7 @@ auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype,
     // The class has ids of its own for an absent key.
     config[key] = found == special_tokens.end() ? ordered_json() : ordered_json::parse(found->second);
   }
-  config["rope_theta"] = ordered_json::parse(model.at("rope_theta"));
+  config["rope_theta"] = ValueOf("rope_theta", model);
   config["rope_scaling"] = nullptr;
   if (const auto formula = model.find("rope_frequency"); formula != model.end()) {
     ASSIGN_OR_RETURN(auto scaling, RopeScaling(formula->second));

@@ -177,7 +177,8 @@ auto ConfigReader::ReadScaling(const json& rope, const char* key) -> Status {
   }
   fmt::dynamic_format_arg_store<fmt::format_context> numbers;
   std::vector<std::string_view> keys{"rope_type", "type", "rope_theta", "partial_rotary_factor"};
-  for (const std::string_view name : SplitWords(row->keys)) {
+  const std::string own_keys = fmt::format("{} {}", row->floats, row->counts);
+  for (const std::string_view name : SplitWords(own_keys)) {
     keys.push_back(name);
     const auto number = rope.find(name);
     if (number == rope.end() || !number->is_number()) {

@@ -108,11 +108,12 @@ inline auto LoadingRule(std::span<const MadeRow> made, std::string_view paramete
 struct RopeRow {
   std::string_view type;
   /// Separated by blanks.
-  std::string_view keys;
+  std::string_view floats;
+  std::string_view counts;
   const char* formula;
 };
 inline constexpr auto RopeRows = std::to_array<RopeRow>({
-#define HF_ROPE(type, keys, formula) {type, keys, formula},
+#define HF_ROPE(type, floats, counts, formula) {type, floats, counts, formula},
 #include "schemas/hf_config.def"
 });
 

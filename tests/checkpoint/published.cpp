@@ -170,6 +170,29 @@ TEST(PublishedConfig, RefusesWhatChangesTheForward) {
   EXPECT_THAT(ReadPublishedConfig("[]").error().message, HasSubstr("it holds no object"));
 }
 
+TEST(PublishedConfig, WritesFloatsWithPoint) {
+  const auto config = ConfigOfModel({{"family", "llama"},
+                                     {"layers", "2"},
+                                     {"hidden", "32"},
+                                     {"heads", "4"},
+                                     {"kv_heads", "2"},
+                                     {"head_dim", "8"},
+                                     {"ffn", "48"},
+                                     {"vocab", "64"},
+                                     {"seq", "16"},
+                                     {"norm_eps", "1"},
+                                     {"tied", "false"},
+                                     {"rope_theta", "10000"},
+                                     {"rope_frequency", "llama3_rope(8, 1, 4, 8192)"}},
+                                    DType::F32, {});
+  ASSERT_TRUE(config) << config.error().message;
+  for (const char* const line :
+       {"\"rms_norm_eps\": 1.0,", "\"rope_theta\": 10000.0,", "\"factor\": 8.0,", "\"low_freq_factor\": 1.0,",
+        "\"high_freq_factor\": 4.0,", "\"original_max_position_embeddings\": 8192\n", "\"hidden_size\": 32,"}) {
+    EXPECT_THAT(*config, HasSubstr(line));
+  }
+}
+
 TEST(PublishedConfig, MutantsAreReadOrRefused) {
   json config = PublishedFiles::Make("qwen3", "BF16").config;
   config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
