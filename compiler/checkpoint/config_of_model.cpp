@@ -1,14 +1,18 @@
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
+#include "compiler/base/json_reader.h"
 #include "compiler/base/text/split.h"
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/published_rows.h"
 
 namespace shardc {
 
+using nlohmann::json;
 using nlohmann::ordered_json;
+
+/// Returns the value of a text. Requires: a table or code of ours has written it.
+static auto Parsed(std::string_view text) -> json { return *ParseJson(text, ExitCode::InternalFault); }
 
 /// Returns `rope_scaling` for a formula that a row has: the row's function with numbers.
 static auto RopeScaling(std::string_view formula) -> ErrorOr<ordered_json> {
@@ -21,18 +25,17 @@ static auto RopeScaling(std::string_view formula) -> ErrorOr<ordered_json> {
     const std::vector<std::string_view> floats = SplitWords(row.floats);
     const std::vector<std::string_view> counts = SplitWords(row.counts);
     const std::string numbers = fmt::format("[{}]", formula.substr(name.size() + 1, formula.size() - name.size() - 2));
-    const ordered_json values = ordered_json::parse(numbers, nullptr, false);
-    const auto is_number = [](const ordered_json& value) { return value.is_number(); };
-    if (!values.is_array() || values.size() != floats.size() + counts.size() ||
-        !std::ranges::all_of(values, is_number)) {
+    const auto values = ParseJson(numbers, ExitCode::Usage);
+    const auto is_number = [](const json& value) { return value.is_number(); };
+    if (!values || values->size() != floats.size() + counts.size() || !std::ranges::all_of(*values, is_number)) {
       continue;
     }
     ordered_json scaling{{"rope_type", row.type}};
     for (size_t i = 0; i < floats.size(); ++i) {
-      scaling[std::string(floats[i])] = values[i].get<double>();
+      scaling[std::string(floats[i])] = (*values)[i].get<double>();
     }
     for (size_t i = 0; i < counts.size(); ++i) {
-      scaling[std::string(counts[i])] = values[floats.size() + i];
+      scaling[std::string(counts[i])] = (*values)[floats.size() + i];
     }
     return scaling;
   }
@@ -43,12 +46,12 @@ static auto RopeScaling(std::string_view formula) -> ErrorOr<ordered_json> {
 
 /// Returns a value of the line `model`. Classes refuse a float without a point or an exponent.
 static auto ValueOf(std::string_view key, const std::map<std::string, std::string>& model) -> ordered_json {
-  const auto value = ordered_json::parse(model.at(std::string(key)));
+  const json value = Parsed(model.at(std::string(key)));
   const ModelSectionOf<InPlan> keys;
   bool is_real = false;
   ForEachKey(keys,
              [&](const KeyInfo& info, const auto&) { is_real = is_real || (info.name == key && info.type == "Real"); });
-  return is_real ? ordered_json(value.get<double>()) : value;
+  return is_real ? ordered_json(value.get<double>()) : ordered_json(value);
 }
 
 /// Returns true if the class takes the sizes of the model.
@@ -75,16 +78,16 @@ auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype,
     }
   }
   for (const published::OnlyRow& only : published::OnlyRows) {
-    const auto values = ordered_json::parse(only.values);
+    const auto values = Parsed(only.values);
     // The class does its default without a key.
-    if (only.architecture == row->name && std::ranges::find(values, ordered_json::parse(only.absent)) == values.end()) {
+    if (only.architecture == row->name && std::ranges::find(values, Parsed(only.absent)) == values.end()) {
       config[only.key] = values[0];
     }
   }
   for (const std::string_view key : published::SpecialTokenKeys) {
     const auto found = special_tokens.find(std::string(key));
     // The class has ids of its own for an absent key.
-    config[key] = found == special_tokens.end() ? ordered_json() : ordered_json::parse(found->second);
+    config[key] = found == special_tokens.end() ? ordered_json() : ordered_json(Parsed(found->second));
   }
   config["rope_theta"] = ValueOf("rope_theta", model);
   config["rope_scaling"] = nullptr;

@@ -102,7 +102,7 @@ auto Take(const json&, std::optional<T>&) -> bool {
 
 auto ConfigReader::ReadSize(const SizeRow& row) -> Status {
   const json* const given = Find(row.key);
-  const json absent = json::parse(row.absent);
+  const json absent = *ParseJson(row.absent, ExitCode::InternalFault);
   const json& value = given != nullptr ? *given : absent;
   if (given != nullptr) {
     published_.read[row.key] = given->dump();
@@ -123,8 +123,8 @@ auto ConfigReader::ReadSize(const SizeRow& row) -> Status {
 
 auto ConfigReader::CheckOnly(const OnlyRow& row) -> Status {
   const json* const given = Find(row.key);
-  const json values = json::parse(row.values);
-  const json value = given != nullptr ? *given : json::parse(row.absent);
+  const json values = *ParseJson(row.values, ExitCode::InternalFault);
+  const json value = given != nullptr ? *given : *ParseJson(row.absent, ExitCode::InternalFault);
   if (given != nullptr) {
     published_.read[row.key] = given->dump();
   }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "compiler/base/files.h"
+#include "compiler/base/json_reader.h"
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/published_rows.h"
 
@@ -65,9 +65,9 @@ auto ReadObject(const std::string& path) -> ErrorOr<json> {
     text += block;
     return Success{};
   }));
-  json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) {
-    return RefuseFile(path, "it holds no JSON object");
+  auto object = ParseJson(text, ExitCode::Usage);
+  if (!object || !object->is_object()) {
+    return RefuseFile(path, "it holds no JSON object{}", object ? "" : fmt::format(": {}", object.error().message));
   }
   return object;
 }

@@ -4,8 +4,8 @@
 
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "compiler/base/json_reader.h"
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/table.h"
@@ -70,7 +70,7 @@ static auto PresetsJson() -> std::string {
     nlohmann::ordered_json keys = nlohmann::ordered_json::object();
     for (const PresetKey& key : KeysOf(row)) {
       // TOML and JSON write these values alike.
-      keys[key.path] = nlohmann::ordered_json::parse(key.value);
+      keys[key.path] = *ParseJson(key.value, ExitCode::InternalFault);
     }
     const PresetModel model = ModelOf(row);
     list.push_back({{"name", row.name},

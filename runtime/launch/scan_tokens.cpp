@@ -3,9 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "compiler/base/files.h"
+#include "compiler/base/json_reader.h"
 #include "compiler/base/processor.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/data/scan.h"
@@ -30,7 +30,8 @@ static auto ReadEntries(const Descriptor& folder, int64_t host) -> ErrorOr<std::
     return entries;
   }
   ASSIGN_OR_RETURN(const auto text, ReadFileAt(folder, name, MostRecordBytes));
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto parsed = ParseJson(text, ExitCode::Environment);
+  const nlohmann::json json = parsed ? *parsed : nlohmann::json();
   if (json.is_object() && json.contains("scanned") && json["scanned"].is_array()) {
     for (const auto& entry : json["scanned"]) {
       if (entry.is_string()) {

@@ -1,10 +1,10 @@
 #include "runtime/metrics/metrics_writer.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "compiler/base/files.h"
+#include "compiler/base/json_reader.h"
 #include "compiler/base/text/json_text.h"
 #include "compiler/base/text/split.h"
 
@@ -21,12 +21,12 @@ auto AddTerms(JsonObject& line, const std::vector<HeadLoss>& terms) -> void {
 
 /// The step of a line; none where it is no object with one.
 auto StepOf(std::string_view line) -> std::optional<int64_t> {
-  const auto parsed = nlohmann::json::parse(line, nullptr, false);
-  if (!parsed.is_object()) {
+  const auto parsed = ParseJson(line, ExitCode::Environment);
+  if (!parsed || !parsed->is_object()) {
     return std::nullopt;
   }
-  const auto step = parsed.find("step");
-  if (step == parsed.end() || !step->is_number_integer()) {
+  const auto step = parsed->find("step");
+  if (step == parsed->end() || !step->is_number_integer()) {
     return std::nullopt;
   }
   return step->get<int64_t>();

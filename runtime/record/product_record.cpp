@@ -2,10 +2,10 @@
 
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "compiler/base/files.h"
+#include "compiler/base/json_reader.h"
 #include "compiler/base/printable.h"
 #include "compiler/base/versions.h"
 
@@ -49,7 +49,8 @@ static auto TimesIn(const nlohmann::json& json) -> std::optional<std::map<std::s
 }
 
 auto ProductRecordIn(std::string_view text) -> std::optional<ProductRecord> {
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  auto parsed = ParseJson(text, ExitCode::Environment);
+  nlohmann::json json = parsed ? *std::move(parsed) : nlohmann::json();
   if (!json.is_object() || !json.contains(ProductsName) || !json[ProductsName].is_object()) {
     return std::nullopt;
   }

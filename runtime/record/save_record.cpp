@@ -1,10 +1,10 @@
 #include "runtime/record/save_record.h"
 
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "compiler/base/files.h"
+#include "compiler/base/json_reader.h"
 #include "compiler/base/text/split.h"
 
 namespace shardc {
@@ -16,17 +16,21 @@ static constexpr int64_t MaxBytes = int64_t{1} << 30;
 
 /// A line, with the run that it is of.
 static auto SaveIn(std::string_view line) -> std::optional<std::pair<std::string, SavedStep>> {
-  const auto parsed = nlohmann::json::parse(line, nullptr, false);
-  const auto has = [&](const char* name) { return parsed.is_object() && parsed.contains(name); };
-  if (!has("run_id") || !parsed["run_id"].is_string() || !has("step") || !parsed["step"].is_number_integer() ||
-      !has("path") || !parsed["path"].is_string()) {
+  const auto parsed = ParseJson(line, ExitCode::Environment);
+  if (!parsed) {
     return std::nullopt;
   }
-  const bool tells_attempt = has("attempt") && parsed["attempt"].is_number_integer();
-  return std::pair(parsed["run_id"].get<std::string>(),
-                   SavedStep{.step = parsed["step"].get<int64_t>(),
-                             .path = parsed["path"].get<std::string>(),
-                             .attempt = tells_attempt ? parsed["attempt"].get<int64_t>() : 0});
+  const nlohmann::json& save = *parsed;
+  const auto has = [&](const char* name) { return save.is_object() && save.contains(name); };
+  if (!has("run_id") || !save["run_id"].is_string() || !has("step") || !save["step"].is_number_integer() ||
+      !has("path") || !save["path"].is_string()) {
+    return std::nullopt;
+  }
+  const bool tells_attempt = has("attempt") && save["attempt"].is_number_integer();
+  return std::pair(save["run_id"].get<std::string>(),
+                   SavedStep{.step = save["step"].get<int64_t>(),
+                             .path = save["path"].get<std::string>(),
+                             .attempt = tells_attempt ? save["attempt"].get<int64_t>() : 0});
 }
 
 auto SavesOf(const Descriptor& run_dir, const std::string& run_id) -> ErrorOr<SavesOnRecord> {

@@ -236,6 +236,15 @@ TEST(Export, TakesSpecialTokens) {
     EXPECT_EQ(outcome.status, 2) << id;
     EXPECT_THAT(outcome.err, HasSubstr("config.json: `eos_token_id` is "));
   }
+  constexpr size_t Depth = 1'000'000;
+  WriteText(training / "published/config.json",
+            fmt::format(R"({{"eos_token_id": {}{}}})", std::string(Depth, '['), std::string(Depth, ']')));
+  const Outcome outcome = Export(training / "run", training / "refused", {"--tokenizer", training / "published"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("config.json: it holds no JSON object: nested more than 127 deep"));
+  for (const auto& entry : std::filesystem::directory_iterator(training.path())) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".")) << entry.path();
+  }
 }
 
 TEST(Export, LeavesNothingWhenRefused) {

@@ -397,6 +397,16 @@ auto Taste(Fruit fruit) -> int;
             self.assertEqual(result.stdout, message and f"tests/slow.txt: {message}\n")
             self.assertEqual(result.returncode, 1 if message else 0)
 
+    def test_json_parse(self):
+        check = (sys.executable, ROOT / "tools" / "check" / "json_parse.py", self.folder)
+        self.write("compiler/base/json_reader.cpp", "json::sax_parse(text, &builder);\n")
+        self.write("compiler/a/a.cpp", "const auto json = ParseJson(text, code);\n")
+        self.assertEqual(run(*check).returncode, 0)
+        self.write("runtime/b/b.cpp", "\nauto value = nlohmann::ordered_json::parse(text, nullptr, false);\n")
+        result = run(*check)
+        self.assertEqual(result.returncode, 1)
+        self.assertTrue(result.stdout.startswith("runtime/b/b.cpp:2: parses JSON without a limit of its depth; call ParseJson"))
+
     def test_global_state(self):
         check = (sys.executable, ROOT / "tools" / "check" / "global_state.py", self.folder)
         head = "| file | variables | reason |\n|---|---|---|\n"
