@@ -4,6 +4,7 @@
 
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/table.h"
+#include "compiler/checkpoint/published_config.h"
 #include "compiler/cost/fold.h"
 #include "compiler/cost/preset_use.h"
 #include "compiler/ops/cuda/attention.h"
@@ -242,10 +243,18 @@ auto StartText(const Report& report) -> std::string {
                                ? ""
                                : fmt::format(", {} ({}) read by rules", Counted(use.num_read, "parameter"),
                                              Counted(use.read_elements, "element"));
-  return Wrapped(fmt::format("start       seed {}, {}: {} ({}) loaded{}{}, {} ({}) generated", seed.path, ToText(seed),
-                             Counted(use.num_loaded, "parameter"), Counted(use.loaded_elements, "element"),
-                             ConversionsOf(*report.plan), read, Counted(use.num_generated, "parameter"),
-                             Counted(use.generated_elements, "element")),
+  // A plan reads headers alone.
+  std::string tied;
+  const auto is_tied = report.plan->model.find("tied");
+  if (seed.format == SeedFormat::HuggingFace && is_tied != report.plan->model.end() && is_tied->second == "true") {
+    for (const auto& [tensor, other] : TiedTensors()) {
+      tied += fmt::format("; if there is a tensor {}, the start compares its bits with those of {}", tensor, other);
+    }
+  }
+  return Wrapped(fmt::format("start       seed {}, {}: {} ({}) loaded{}{}, {} ({}) generated{}", seed.path,
+                             ToText(seed), Counted(use.num_loaded, "parameter"),
+                             Counted(use.loaded_elements, "element"), ConversionsOf(*report.plan), read,
+                             Counted(use.num_generated, "parameter"), Counted(use.generated_elements, "element"), tied),
                  12);
 }
 

@@ -162,6 +162,8 @@ TEST(NewFrom, PlansFusedTensorsWhole) {
   // Long lines are wrapped.
   const std::string explained = std::regex_replace(RunNew({"plan", "--explain", path}).out, std::regex("\\n +"), " ");
   EXPECT_THAT(explained, AllOf(HasSubstr("Phi3ForCausalLM of Hugging Face"), HasSubstr("20 parameters"),
+                               HasSubstr("generated; if there is a tensor lm_head.weight, the start compares its bits "
+                                         "with those of model.embed_tokens.weight"),
                                HasSubstr("mlp.gate_up_proj.weight', index(0) + 102, index(1))")));
 
   const auto why = [&](const std::function<void(PublishedFiles&)>& change) {
