@@ -10,6 +10,7 @@
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/checkpoint/manifest_form.h"
 #include "compiler/checkpoint/pieces.h"
+#include "compiler/plan/header.h"
 
 namespace shardc {
 
@@ -24,6 +25,18 @@ namespace {
     if (!read_) return read_.error(); \
     target = std::move(*read_);       \
   } while (false)
+
+/// Spells the rotary frequency as plans do: earlier programs kept the recipe's spelling.
+auto SpellFrequency(std::map<std::string, std::string>& model) -> void {
+  if (const auto frequency = model.find("rope_frequency"); frequency != model.end()) {
+    PlanKeys keys;
+    keys.model.rope_frequency = Formula{frequency->second};
+    PlanHeader header;
+    header.model = model;
+    PutKeys(keys, header);
+    model = std::move(header.model);
+  }
+}
 
 /// What no run can have left. What a plan needs of the state is asked where it is read.
 auto CheckState(const Manifest& manifest) -> Status {
@@ -260,6 +273,7 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
   JsonReader object = body;
   READ(object, body.Object("model"));
   RETURN_IF_ERROR(ReadTexts(object, manifest.model));
+  SpellFrequency(manifest.model);
   READ(object, body.Object("mesh"));
   RETURN_IF_ERROR(ReadMesh(object, manifest.mesh));
   if (body.Has("recipe")) {

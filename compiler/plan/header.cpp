@@ -7,6 +7,7 @@
 #include "compiler/base/family_keys.h"
 #include "compiler/base/machine_rows.h"
 #include "compiler/base/text/parse_whole.h"
+#include "compiler/expr/spelling.h"
 #include "compiler/keys/source_name.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/plan/field_text.h"
@@ -54,7 +55,7 @@ static auto PutMesh(const PlanKeys& keys, Mesh& mesh) -> void {
   Put(keys.mesh.hosts, mesh.hosts);
 }
 
-/// Puts in a size or a setting as text; a formula is left out where it is the default.
+/// Puts in a size or a setting as text. A formula has one spelling, and is left out if it is the default.
 template <class T>
 static auto PutSize(const std::string& name, const T& size, const T&, std::map<std::string, std::string>& model)
     -> void {
@@ -62,10 +63,11 @@ static auto PutSize(const std::string& name, const T& size, const T&, std::map<s
 }
 static auto PutSize(const std::string& name, const Formula& formula, const Formula& default_,
                     std::map<std::string, std::string>& model) -> void {
-  if (formula == default_) {
+  std::string text = SpellingOf(formula.text, ExprKind::Frequency);
+  if (text == default_.text) {
     model.erase(name);
   } else {
-    model[name] = formula.text;
+    model[name] = std::move(text);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "compiler/check/expression_place.h"
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/seed_contents.h"
+#include "compiler/expr/spelling.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/resolved.h"
@@ -75,6 +76,12 @@ static auto PublishedSizes(const Manifest& manifest) -> std::optional<ModelSizes
   return rows > MostExact ? std::nullopt : std::optional(sizes);
 }
 
+/// Returns the value of a key as a recipe has it. A formula has one spelling.
+static auto Written(const auto& value) -> std::string { return WriteToml(value); }
+static auto Written(const Formula& formula) -> std::string {
+  return WriteToml(Formula{SpellingOf(formula.text, ExprKind::Frequency)});
+}
+
 /// Compares what config.json gives with the tensors that there are, and with the recipe.
 static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagnostics& diags) -> void {
   const Located<std::string>& at = recipe.start.first->seed;
@@ -110,7 +117,7 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
   compare("family", here.family, sizes->family);
 #define MODEL_KEY(name, ...)                                       \
   if (std::string_view(#name) != "seq" || here.seq > sizes->seq) { \
-    compare(#name, WriteToml(here.name), WriteToml(sizes->name));  \
+    compare(#name, Written(here.name), Written(sizes->name));      \
   }
 #include "schemas/model_keys.def"
   if (!differences.empty()) {

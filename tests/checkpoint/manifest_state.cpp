@@ -103,6 +103,28 @@ TEST_F(ManifestState, NamesTheOptimizer) {
 }
 
 // Manifests of older programs have none.
+TEST_F(ManifestState, SpellsRotaryFrequency) {
+  struct Case {
+    const char* text;
+    const char* spelling;
+  };
+  for (const Case& c : {Case{"linear_rope(4)", "linear_rope(4)"},
+                        {" linear_rope( 4.0\t)", "linear_rope(4)"},
+                        {"if index(0)<2 then-(1)*-2 else(1)", "if index(0) < 2 then -(1) * -2 else (1)"},
+                        {"llama3_rope(8, 1, 4, 8192)", "llama3_rope(8, 1, 4, 8192)"},
+                        {"llama3_rope(8.0,1,4.0,8.192e3)", "llama3_rope(8, 1, 4, 8192)"},
+                        {"no ( formula", "no ( formula"},
+                        {"rope_theta ^ (-2 * index(0) / head_dim)", ""},
+                        {"rope_theta^(-2*index(0)/head_dim)", ""}}) {
+    json body = good_;
+    body["model"]["rope_frequency"] = c.text;
+    const auto manifest = Read(body);
+    ASSERT_TRUE(manifest.ok()) << c.text;
+    // The default is left out.
+    EXPECT_EQ(manifest->model.contains("rope_frequency") ? manifest->model.at("rope_frequency") : "", c.spelling);
+  }
+}
+
 TEST_F(ManifestState, HoldsDataDigests) {
   EXPECT_FALSE(good_["data"].contains("digests"));
   const std::string digest(32, 'a');
