@@ -69,8 +69,6 @@ auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype,
   });
   FAIL_IF(row == published::ClassRows.end(), ExitCode::Usage, "transformers has no class for the family {}",
           model.at("family"));
-  FAIL_IF(model.contains("loss_heads"), ExitCode::Usage,
-          "the model has heads of its own ({}), and no class of transformers has them", model.at("loss_heads"));
   ordered_json config{{"architectures", {row->name}}, {"model_type", row->model_type}};
   for (const published::SizeRow& size : published::SizeRows) {
     if (size.architecture == row->name) {

@@ -18,6 +18,7 @@
 #include "compiler/base/files.h"
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/text/parse_whole.h"
+#include "compiler/base/text/split.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/published_config.h"
@@ -25,6 +26,7 @@
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/checkpoint/stored_tensor.h"
 #include "compiler/checkpoint/tokenizer_files.h"
+#include "compiler/keys/head_parameter.h"
 
 namespace shardc {
 
@@ -139,8 +141,10 @@ class NewDirectory {
 
 class Exporter {
  public:
-  Exporter(const ExportRequest& request, const Descriptor& checkpoint, const Descriptor& directory)
-      : request_(request), manifest_(*request.manifest), directory_(directory), files_(&checkpoint, &manifest_) {}
+  /// Makes an export of the tensors that `manifest` has.
+  Exporter(const ExportRequest& request, const Manifest& manifest, const Descriptor& checkpoint,
+           const Descriptor& directory)
+      : request_(request), manifest_(manifest), directory_(directory), files_(&checkpoint, &manifest_) {}
 
   auto Run() -> ErrorOr<ExportResult> {
     type_ = request_.type.value_or(manifest_.tensors.begin()->second.dtype);
@@ -315,6 +319,17 @@ auto CheckDigests(const Descriptor& directory, const Manifest& manifest) -> Stat
   return Success{};
 }
 
+/// Takes the heads of [[loss.head]] out of a manifest. Returns their names.
+auto TakeHeads(Manifest& manifest) -> std::vector<std::string> {
+  std::vector<std::string> names;
+  for (const std::string_view head : SplitWords(manifest.model["loss_heads"], ",")) {
+    names.emplace_back(head.substr(0, head.find(':')));
+    manifest.tensors.erase(HeadParameter(names.back()));
+  }
+  manifest.model.erase("loss_heads");
+  return names;
+}
+
 }  // namespace
 
 auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
@@ -328,9 +343,12 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
   ASSIGN_OR_RETURN(auto output, NewDirectory::Make(request.output));
   // A damaged file is told before what its damage led to.
   auto digests = std::async(std::launch::async, [&] { return CheckDigests(*checkpoint, manifest); });
-  auto result = Exporter(request, *checkpoint, output.directory()).Run();
+  Manifest exported = manifest;
+  std::vector<std::string> heads = TakeHeads(exported);
+  auto result = Exporter(request, exported, *checkpoint, output.directory()).Run();
   RETURN_IF_ERROR(digests.get());
   if (result) {
+    result->heads_left_out = std::move(heads);
     RETURN_IF_ERROR(output.Commit());
   }
   return result;

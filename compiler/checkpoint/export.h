@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/base/error_or.h"
 #include "compiler/checkpoint/manifest.h"
@@ -29,11 +30,14 @@ struct ExportResult {
   int64_t num_tensors = 0;
   int64_t num_files = 0;
   int64_t bytes = 0;
+  /// The heads of [[loss.head]], which no class of transformers has.
+  std::vector<std::string> heads_left_out;
 };
 
-/// Writes the model under a temporary name, reads it again, and renames it: the directory appears whole or not at all.
-/// Memory: 64 MiB, the headers, and a tokenizer.json as objects. Errors: Usage, Checkpoint, Environment; the temporary
-/// directory is removed then. What a killed export to the same path left is removed first.
+/// Writes the model, without heads of [[loss.head]], under a temporary name, reads it again, and renames it: the
+/// directory appears whole or not at all. Memory: 64 MiB, the headers, and a tokenizer.json as objects. Errors: Usage,
+/// Checkpoint, Environment; the temporary directory is removed then. What a killed export to the same path left is
+/// removed first.
 auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult>;
 
 }  // namespace shardc

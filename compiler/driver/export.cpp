@@ -1,5 +1,7 @@
 // shardc export CHECKPOINT -o DIR: a checkpoint as a model that transformers opens.
 
+#include <fmt/ranges.h>
+
 #include <cstdio>
 #include <memory>
 
@@ -39,8 +41,13 @@ static auto Export(const ExportOptions& options) -> Status {
                                                  .type = FromText<DType>(options.dtype),
                                                  .max_file = max_file->bytes.value,
                                                  .tokenizer = options.tokenizer}));
-  std::printf("%s: %ld tensors of %s in %ld file%s, %s\n", options.output.c_str(), done.num_tensors, checkpoint.c_str(),
-              done.num_files, done.num_files == 1 ? "" : "s", FormatMemory(Bytes{done.bytes}).c_str());
+  const std::string left_out = done.heads_left_out.empty()
+                                   ? ""
+                                   : fmt::format("; without the heads {}, which no class of transformers has",
+                                                 fmt::join(done.heads_left_out, ", "));
+  std::printf("%s: %ld tensors of %s in %ld file%s, %s%s\n", options.output.c_str(), done.num_tensors,
+              checkpoint.c_str(), done.num_files, done.num_files == 1 ? "" : "s",
+              FormatMemory(Bytes{done.bytes}).c_str(), left_out.c_str());
   return Success{};
 }
 

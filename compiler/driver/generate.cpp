@@ -1,9 +1,15 @@
 // shardc logits and shardc sample: what a checkpoint makes of given ids, by shardc-run. The plan is that of the recipe
-// for one sample per rank, whose evaluation takes these ids in the place of held-out tokens.
+// for one sample per rank, whose evaluation takes these ids in the place of held-out tokens. The model's own head
+// answers. No target is read: further heads, which belong to the model, have a file of zeros for theirs.
 
+#include <fmt/ranges.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 
+#include "compiler/base/mapped.h"
+#include "compiler/base/printable.h"
 #include "compiler/base/text/parse_whole.h"
 #include "compiler/base/text/split.h"
 #include "compiler/check/check_recipe.h"
@@ -83,10 +89,26 @@ static auto ForGivenIds(Recipe recipe, int64_t samples) -> Recipe {
   return recipe;
 }
 
+/// Gives the recipe tokens and targets from files, all zeros, in place of tokens that are made, which have no targets.
+static auto ReadZeros(Recipe& recipe) -> Status {
+  const int64_t num_ids = *recipe.data.eval_tokens + *recipe.model.seq + 1;
+  ASSIGN_OR_RETURN(const auto path, TextInMemory(std::string(static_cast<size_t>(num_ids) * sizeof(uint32_t), '\0')));
+  SetTo(recipe.data.synthetic, OneOf(Synthetic::None));
+  SetTo(recipe.data.format, OneOf(TokenFormat::U32));
+  SetTo(recipe.data.tokens, std::vector{path});
+  for (LossHead& head : recipe.loss.head) {
+    SetTo(head.targets, std::vector{path});
+  }
+  return Success{};
+}
+
 static auto CompileFor(const Recipe& recipe, int64_t samples, const std::string& checkpoint) -> ErrorOr<Plan> {
   const SourceSet sources;
   Diagnostics diagnostics(&sources);
-  const Recipe changed = ForGivenIds(recipe, samples);
+  Recipe changed = ForGivenIds(recipe, samples);
+  if (!changed.loss.head.empty()) {
+    RETURN_IF_ERROR(ReadZeros(changed));
+  }
   CheckRecipe(changed, diagnostics);
   auto plan = diagnostics.has_errors() ? ErrorOr<Plan>(Error{ExitCode::RecipeRejected, ""})
                                        : Compile(changed, {.run_dir = RunDirOfCheckpoint(checkpoint)}, diagnostics);
@@ -106,10 +128,6 @@ static auto Generate(const GenerateOptions& options, const Question& question) -
     source.set_num_hosts((*place)->num_hosts());
   }
   ASSIGN_OR_RETURN(const auto recipe, source.Printed(source.Load()));
-  FAIL_IF(!recipe.loss.head.empty() || recipe.data.targets.is_set, ExitCode::RecipeRejected,
-          "{} has heads or targets of its own ([[loss.head]], data.targets), and files of theirs would have to "
-          "lie beside the ids",
-          options.recipe.path);
   ASSIGN_OR_RETURN(const auto ids, question.find_ids(recipe));
   const int64_t samples = CeilDiv(std::ssize(ids), *recipe.model.seq);
   ASSIGN_OR_RETURN(const auto plan, CompileFor(recipe, question.takes_all_samples ? samples : 1, given));
@@ -119,6 +137,11 @@ static auto Generate(const GenerateOptions& options, const Question& question) -
   const auto ids_path = TextInMemory({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(Ids::value_type)});
   if (!plan_path || !ids_path) {
     return plan_path ? ids_path.error() : plan_path.error();
+  }
+  if (!recipe.loss.head.empty()) {
+    const auto names = Mapped<std::string>(recipe.loss.head, [](const LossHead& head) { return *head.name; });
+    fmt::print(stderr, "the model's own head answers; the heads {} do not\n",
+               Printable(fmt::format("{}", fmt::join(names, ", "))));
   }
   Arguments arguments{*plan_path, "--eval", checkpoint, "--ids", *ids_path};
   arguments.insert(arguments.end(), question.arguments.begin(), question.arguments.end());

@@ -1,12 +1,12 @@
 #include "compiler/model/decoder.h"
 
+#include "compiler/keys/head_parameter.h"
+
 namespace shardc {
 
 constexpr std::string_view EmbeddingName = "model.embed_tokens.weight";
 constexpr std::string_view LastNorm = "model.norm";
 constexpr std::string_view OwnHeadName = "lm_head.weight";
-
-static auto HeadName(const LossHeadSize& head) -> std::string { return fmt::format("heads.{}.weight", head.name); }
 
 static auto VocabularySpec(std::string_view name, ParameterKind kind, int64_t vocab, int64_t hidden, Side side)
     -> ParameterSpec {
@@ -71,7 +71,7 @@ auto DecoderSpecs(const ModelSizes& sizes) -> ParameterSpecs {
     specs.push_back(VocabularySpec(OwnHeadName, Head, sizes.vocab, sizes.hidden, Side::After));
   }
   for (const LossHeadSize& head : sizes.loss_heads) {
-    specs.push_back(VocabularySpec(HeadName(head), Head, head.vocab, sizes.hidden, Side::After));
+    specs.push_back(VocabularySpec(HeadParameter(head.name), Head, head.vocab, sizes.hidden, Side::After));
   }
   return specs;
 }
@@ -132,7 +132,7 @@ auto DecoderForward(ForwardBuilder& f, const ModelSizes& sizes, AttentionOfBlock
   x = f.RmsNorm(x, f.Parameter(fmt::format("{}.weight", LastNorm)), sizes.norm_eps, "norm");
   ModelOutput output{f.Head(x, sizes.tied ? embedding : f.Parameter(std::string(OwnHeadName)))};
   for (const LossHeadSize& head : sizes.loss_heads) {
-    output.push_back(f.Head(x, f.Parameter(HeadName(head))));
+    output.push_back(f.Head(x, f.Parameter(HeadParameter(head.name))));
   }
   return output;
 }

@@ -174,6 +174,20 @@ TEST(Export, NamesClassThatTakesSizes) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+TEST(Export, LeavesFurtherHeadsOut) {
+  const Training training(
+      ShortRun({R"(loss.head=[{name = "next", vocab = 256, targets = ["tokens.bin"], weight = 0.5}])",
+                R"--(init.rule=[{match = "*", value = "normal(0, 0.1)"}])--"}));
+  ASSERT_EQ(training.Run().status, 0);
+  const Outcome outcome = Export(training / "run", training / "model");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("21 tensors of "));
+  EXPECT_THAT(outcome.out, HasSubstr("; without the heads next, which no class of transformers has\n"));
+  const auto weights = ReadWeights(training / "model/model.safetensors");
+  EXPECT_TRUE(weights.contains("lm_head.weight"));
+  EXPECT_FALSE(weights.contains("heads.next.weight"));
+}
+
 TEST(Export, RemovesWhatKilledOnesLeft) {
   const Training training(ShortSets);
   ASSERT_EQ(training.Run().status, 0);
@@ -259,9 +273,6 @@ TEST(Export, LeavesNothingWhenRefused) {
       {"train.steps=1", "model.vocab=257",
        R"--(init.rule=[{match = "*", value = "normal(0, 0.1)"}, {match = "lm_head.weight", value = "if index(0) == 3 and index(1) == 5 then 70000 else 0"}, {match = "model.embed_tokens.weight", value = "if index(0) == 256 then 3.4e38 else index(1)"}])--"}));
   ASSERT_EQ(training.Run("run", {"optimizer.lr=0"}).status, 0);
-  const Training heads(ShortRun({R"(loss.head=[{name = "next", vocab = 256, targets = ["tokens.bin"], weight = 0.5}])",
-                                 R"--(init.rule=[{match = "*", value = "normal(0, 0.1)"}])--"}));
-  ASSERT_EQ(heads.Run().status, 0);
   const Training formula(ShortRun({"model.rope_frequency=rope_theta ^ (-index(0))"}));
   ASSERT_EQ(formula.Run().status, 0);
   const Training mixed(ShortRun({R"(precision.override=[{match = "embed", master = "bf16"}])"}));
@@ -304,7 +315,6 @@ TEST(Export, LeavesNothingWhenRefused) {
       {training / "run", training / std::string(250, 'x'), {}, 6, "error: cannot make "},
       {training / "run", training / "model", {"--max-file", "much"}, 2, "--max-file: `much`"},
       {mixed / "run", training / "model", {}, 2, "weights are kept in "},
-      {heads / "run", training / "model", {}, 2, "the model has heads of its own (next:256)"},
       {formula / "run", training / "model", {}, 2, "rope_frequency is "},
       {damaged / "run", training / "model", {}, 5, "is damaged: its digest is not that of the manifest"},
   };

@@ -191,6 +191,32 @@ TEST_F(Generate, DrawsFollowTheLogits) {
   EXPECT_LT(std::abs(surprise), 4 * std::sqrt(variance));
 }
 
+// Recipes whose heads have targets of their own are asked about ids alone.
+TEST_F(Generate, OwnHeadAnswersWithoutTargets) {
+  const Training headed({"train.steps=2", "train.eval_every=0", "data.targets=[\"tokens.bin\"]",
+                         R"--(init.rule=[{match = "*", value = "normal(0, 0.1)"}])--",
+                         R"(loss.head=[{name = "next", vocab = 256, targets = ["tokens.bin"], weight = 0.5}])"});
+  ASSERT_EQ(headed.Run().status, 0);
+  const Training bare({"train.steps=1", "train.eval_every=0", "optimizer.lr=0", "init.rule=[]", "start.run_id=second",
+                       fmt::format("start.first={{ seed = \"{}\", unused = [\"heads.*\"] }}",
+                                   headed / "run/checkpoints/step-00000002")});
+  ASSERT_EQ(bare.Run().status, 0);
+  const auto ask = [&](const Training& training, const std::string& command, std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--checkpoint", training / "run"});
+    const Outcome outcome = RunProcess(training.Command(command, arguments));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    const bool is_told = outcome.err.find("the model's own head answers; the heads next do not\n") != std::string::npos;
+    EXPECT_EQ(is_told, &training == &headed);
+    return outcome.out;
+  };
+  const std::vector<std::string> prompt{"--prompt-ids", "109,101", "--tokens-out", "5"};
+  EXPECT_EQ(ask(headed, "sample", prompt), ask(bare, "sample", prompt));
+  for (const Training* const training : {&headed, &bare}) {
+    ask(*training, "logits", {"--tokens", *training_ / "ids.bin", "-o", *training / "logits.safetensors"});
+  }
+  EXPECT_EQ(ReadLogits(headed / "logits.safetensors").logits, ReadLogits(bare / "logits.safetensors").logits);
+}
+
 TEST_F(Generate, BadQuestionsAreRefused) {
   struct Case {
     std::string command;
