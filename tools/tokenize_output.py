@@ -36,12 +36,16 @@ class Output:
         self.synced = time.monotonic()
         if not (self.folder / "journal").exists():
             self.refuse_finals()
+        if self.folder.is_symlink():
+            raise Failure(f"{self.folder} is a link, and this program removes that folder when it ends; remove the link, or name another -o")
         self.folder.mkdir(exist_ok=True)
         self.lock = os.open(self.folder, os.O_RDONLY)
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise Failure(f"another process works in {self.folder}; wait for it, or name another -o") from None
+        if not (self.folder / "journal").exists() and (others := sorted({path.name for path in self.folder.iterdir()} - {"journal.new"})):
+            raise Failure(f"{self.folder} has {others[0]} and no journal, so this program did not make it; remove it, or name another -o")
         if not (self.folder / "journal").exists() or b'"task"' not in (self.folder / "journal").read_bytes():
             (self.folder / "journal.new").write_text(json.dumps(dataclasses.asdict(job)) + "\n")
             os.replace(self.folder / "journal.new", self.folder / "journal")

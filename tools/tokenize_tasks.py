@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import queue
 import signal
 import threading
 from collections.abc import Iterator
@@ -19,10 +20,6 @@ MOST_OF_UINT16 = 65500
 
 class Failure(Exception):
     """A mistake in the inputs or in the command line: what is wrong, where, and the remedy."""
-
-
-class Stopped(Exception):
-    """The end of a task whose ids nobody waits for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,10 +200,9 @@ def documents_of(task: Task, job: Job) -> Iterator[tuple[int, str]]:
 class Worker:
     """Writes the ids of a task into a file NUMBER.ids, and the lengths of its documents into NUMBER.lengths."""
 
-    def __init__(self, job: Job, folder: str, stop):
+    def __init__(self, job: Job, folder: str):
         self.job = job
         self.folder = folder
-        self.stop = stop
         self.tokenizer, _ = load_tokenizer(job.tokenizer)
 
     def ids_of(self, texts: list[str]) -> list[list[int]]:
@@ -232,8 +228,6 @@ class Worker:
         with open(f"{path}.ids", "wb") as ids_file, open(f"{path}.lengths", "wb") as lengths_file:
 
             def write(batch: list[tuple[int, str]]) -> None:
-                if self.stop.is_set():
-                    raise Stopped
                 for (i, _), ids in zip(batch, self.ids_of([text for _, text in batch])):
                     count = counts[i]
                     if ids:
@@ -255,21 +249,58 @@ class Worker:
         return list(counts.values())
 
 
-worker: Worker | None = None
-
-
-def start_worker(job: Job, folder: str, stop) -> None:
-    global worker
+def work(job: Job, folder: str, pipe) -> None:
+    """Runs the tasks that come by the pipe, and sends back what each counts, or its error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    # A pool whose parent is killed would wait for it.
+    # A task whose ids nobody waits for.
     def follow_parent() -> None:
         multiprocessing.parent_process().join()
         os._exit(1)
 
     threading.Thread(target=follow_parent, daemon=True).start()
-    worker = Worker(job, folder, stop)
+    worker = None
+    while True:
+        task = pipe.recv()
+        try:
+            worker = worker or Worker(job, folder)
+            result = worker.run(task)
+        except (Failure, OSError) as error:
+            result = error
+        pipe.send(result)
 
 
-def run_task(task: Task) -> list[list[int]]:
-    return worker.run(task)
+class Workers:
+    """Processes with a pipe to each. The queues and events of multiprocessing would have named semaphores, which stay in /dev/shm when all
+    processes are killed."""
+
+    def __init__(self, job: Job, folder: str, processes: int):
+        context = multiprocessing.get_context("spawn")
+        self.processes, self.idle = [], queue.SimpleQueue()
+        for _ in range(processes):
+            here, there = context.Pipe()
+            process = context.Process(target=work, args=(job, folder, there), daemon=True)
+            process.start()
+            there.close()
+            self.processes.append(process)
+            self.idle.put(here)
+
+    def run(self, task: Task) -> list[list[int]]:
+        """The counts of a task. Called by as many threads as there are processes."""
+        pipe = self.idle.get()
+        try:
+            pipe.send(task)
+            result = pipe.recv()
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            raise Failure("a process was killed, perhaps for its memory; the same command goes on, and fewer --processes need less") from None
+        finally:
+            self.idle.put(pipe)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def end(self) -> None:
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.join()

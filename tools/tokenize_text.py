@@ -17,20 +17,19 @@ command goes on from there. OUT.bin, OUT.idx and OUT.sources.json appear when al
 import argparse
 import collections
 import concurrent.futures
-import concurrent.futures.process
 import hashlib
 import itertools
 import json
-import multiprocessing
 import os
 import pathlib
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
 from tokenize_output import Output
-from tokenize_tasks import MIB, Failure, Job, Stopped, Task, load_tokenizer, parquet_file, run_task, start_worker
+from tokenize_tasks import MIB, Failure, Job, Task, Workers, load_tokenizer, parquet_file
 
 KINDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz"}
@@ -41,6 +40,10 @@ SHARE, LEAST_TASK, MOST_TASK = 1024, MIB // 4, 8 * MIB
 # For each process. A long document keeps one of them, and the others go on.
 TASKS_AHEAD = 64
 BAR_WIDTH = 30
+
+
+class Stopped(Exception):
+    """The end of a digest that nobody waits for."""
 
 
 class Bar:
@@ -156,11 +159,12 @@ def run_tasks(output: Output, processes: int) -> None:
     job = output.job
     tasks = tasks_of(job)
     bar = Bar(sum(task.size for task in itertools.islice(tasks, output.tasks)), sum(size for _, _, size, _ in job.inputs))
-    context = multiprocessing.get_context("spawn")
     # The library would use all processors in each process.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    stop = context.Event()
-    pool = concurrent.futures.ProcessPoolExecutor(processes, context, start_worker, (job, str(output.folder), stop))
+    stop = threading.Event()
+    workers = Workers(job, str(output.folder), processes)
+    # A thread waits for each process.
+    pool = concurrent.futures.ThreadPoolExecutor(processes)
     hasher = concurrent.futures.ThreadPoolExecutor(1)
     digests = collections.deque((i, hasher.submit(sha256, one[0], stop)) for i, one in enumerate(job.inputs) if i not in output.digests)
     waiting: collections.deque = collections.deque()
@@ -178,7 +182,7 @@ def run_tasks(output: Output, processes: int) -> None:
 
     try:
         for task in tasks:
-            waiting.append((task, pool.submit(run_task, task)))
+            waiting.append((task, pool.submit(workers.run, task)))
             if len(waiting) > TASKS_AHEAD * processes:
                 take()
         while waiting:
@@ -188,6 +192,7 @@ def run_tasks(output: Output, processes: int) -> None:
     finally:
         bar.clear()
         stop.set()
+        workers.end()
         pool.shutdown(cancel_futures=True)
         hasher.shutdown(cancel_futures=True)
         output.sync()
@@ -257,8 +262,6 @@ def main() -> None:
         message, code = f"error: {error}", 1
     except OSError as error:
         message, code = f"error: {error.filename or options.out}: {error.strerror}", 1
-    except concurrent.futures.process.BrokenProcessPool:
-        message, code = "error: a process was killed, perhaps for its memory; the same command goes on, and fewer --processes need less", 1
     except KeyboardInterrupt:
         message, code = "stopped; the same command goes on from here", 130
     print(message, file=sys.stderr)

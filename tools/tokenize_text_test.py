@@ -63,6 +63,11 @@ class Tokenizer:
                     time.sleep(0.01)
                 os.kill(os.getppid(), signal.SIGKILL)
                 time.sleep(60)
+            if text.startswith("fall"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            if text.startswith("maps"):
+                maps = [pathlib.Path(f"/proc/{process}/maps").read_text() for process in (os.getpid(), os.getppid())]
+                (here / "maps").write_text("\\n".join(line for line in "".join(maps).splitlines() if "/dev/shm/" in line))
             with open(here / "log", "a") as log:
                 log.write(text[:4] + "\\n")
         first = [self.first] if add_special_tokens else []
@@ -204,6 +209,25 @@ class TokenizeTextTest(ScriptTest):
         self.assertEqual(self.documents(), self.expected(*texts))
         self.assertEqual(sorted((self.folder / "modules/log").read_text().split()), ["four", "kill", "one", "wait"])
         self.assertFalse((self.folder / "out.partial").exists())
+
+    def test_processes_have_no_named_semaphores(self):
+        self.write("a", "maps")
+        self.succeed("a", "-o", "out")
+        self.assertEqual((self.folder / "modules/maps").read_text(), "")
+
+    def test_killed_worker(self):
+        self.write("a", "fall")
+        self.refuse("a process was killed, perhaps for its memory; the same command goes on, and fewer --processes need less", "a", "-o", "out")
+
+    def test_folders_of_others(self):
+        self.write("a", "ab")
+        self.write("other/ids", "theirs")
+        (self.folder / "out.partial").symlink_to("other")
+        self.refuse("out.partial is a link, and", "a", "-o", "out", keeps=True)
+        (self.folder / "out.partial").unlink()
+        (self.folder / "other").rename(self.folder / "out.partial")
+        self.refuse("out.partial has ids and no journal, so", "a", "-o", "out", keeps=True)
+        self.assertEqual((self.folder / "out.partial/ids").read_text(), "theirs")
 
     def killed(self):
         self.write_tasks("one ", "wait", "kill")
