@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -330,16 +331,38 @@ static const std::vector<SameSetting> SameSettings{
     {{"metrics.log_freq"}, "10", "train", "log_every"},
 };
 
-/// Returns true if a section of the configuration is one of torchtitan's.
-static auto IsOfTorchtitan(const TomlNode& root) -> bool {
-  return std::ranges::any_of(root.entries, [](const TomlEntry& section) {
-    return section.value.kind == TomlNode::Kind::Table &&
-           std::ranges::any_of(section.value.entries, [&](const TomlEntry& entry) {
-             return std::ranges::any_of(TorchtitanKeys(), [&](const KeyElsewhere& row) {
-               return row.section == section.key && row.key == entry.key;
-             });
-           });
-  });
+/// Returns true if torchtitan has this setting: by the table, or because recipes spell it alike.
+static auto IsOfTorchtitan(std::string_view section, std::string_view key) -> bool {
+  constexpr auto OfOptimizer = std::to_array<std::string_view>({"name", "lr", "eps", "weight_decay"});
+  return (section == "optimizer" && std::ranges::find(OfOptimizer, key) != OfOptimizer.end()) ||
+         std::ranges::any_of(TorchtitanKeys(),
+                             [&](const KeyElsewhere& row) { return row.section == section && row.key == key; });
+}
+
+/// Checks that torchtitan has more than half of the settings. Another trainer has a few of the same names.
+static auto CheckIsOfTorchtitan(const std::string& name, const TomlNode& root) -> Status {
+  int64_t num_known = 0;
+  int64_t num_settings = 0;
+  std::vector<std::string> others;
+  for (const TomlEntry& section : root.entries) {
+    const bool is_table = section.value.kind == TomlNode::Kind::Table;
+    int64_t known_here = 0;
+    for (const TomlEntry& entry : section.value.entries) {
+      known_here += IsOfTorchtitan(section.key, entry.key) ? 1 : 0;
+    }
+    num_known += known_here;
+    num_settings += is_table ? std::ssize(section.value.entries) : 1;
+    if (known_here == 0) {
+      others.push_back(PrintableLine(is_table ? "[" + section.key + "]" : section.key));
+    }
+  }
+  FAIL_IF(num_known == 0, ExitCode::RecipeRejected, "{} has no key of torchtitan's configuration", name);
+  FAIL_IF(
+      2 * num_known <= num_settings, ExitCode::RecipeRejected,
+      "{} is no configuration of torchtitan, which has {} of its {} settings{}; begin with `shardc new FILE --preset "
+      "NAME`, where NAME is one of `shardc presets`",
+      name, num_known, num_settings, others.empty() ? "" : fmt::format(", and nothing of {}", fmt::join(others, ", ")));
+  return Success{};
 }
 
 auto RecipeFromTorchtitan(const std::string& name, std::string text) -> ErrorOr<TorchtitanRecipe> {
@@ -351,7 +374,7 @@ auto RecipeFromTorchtitan(const std::string& name, std::string text) -> ErrorOr<
   FAIL_IF(!root, ExitCode::RecipeRejected, "{}: {}", name,
           diagnostics.has_errors() ? diagnostics.all().front().text
                                    : fmt::format("line {}: {}", fault.at.line, fault.message));
-  FAIL_IF(!IsOfTorchtitan(*root), ExitCode::RecipeRejected, "{} has no key of torchtitan's configuration", name);
+  RETURN_IF_ERROR(CheckIsOfTorchtitan(name, *root));
   Config config(*root);
   Lines lines;
   AddModel(config, lines);

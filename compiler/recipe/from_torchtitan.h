@@ -16,7 +16,7 @@ struct TorchtitanRecipe {
 };
 
 /// Makes a recipe of a configuration in TOML; `name` is that of its file. Errors: RecipeRejected if it is not TOML, or
-/// has no key of torchtitan.
+/// torchtitan has no more than half of its settings.
 auto RecipeFromTorchtitan(const std::string& name, std::string text) -> ErrorOr<TorchtitanRecipe>;
 
 }  // namespace shardc

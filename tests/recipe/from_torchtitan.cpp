@@ -188,5 +188,27 @@ TEST(FromTorchtitan, RefusesOtherTexts) {
   }
 }
 
+TEST(FromTorchtitan, RefusesOtherTrainers) {
+  const auto other = RecipeFromTorchtitan("train.toml", R"toml(
+max_steps = 100000
+[model]
+dim = 4096
+n_layers = 32
+norm_type = "rmsnorm"
+[optimizer]
+lr = 3e-4
+betas = [0.9, 0.98]
+[scheduler]
+name = "cosine"
+[job]
+dump_folder = "./outputs"
+)toml");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ExitCode::RecipeRejected);
+  EXPECT_THAT(other.error().message,
+              StartsWith("train.toml is no configuration of torchtitan, which has 3 of its 8 settings, and nothing of "
+                         "max_steps, [scheduler]; begin with"));
+}
+
 }  // namespace
 }  // namespace shardc
