@@ -28,8 +28,15 @@ struct Flavor {
   std::string_view preset;
 };
 
-/// torchtitan's models that are presets. It scales the rotary frequencies of all its Llamas as Llama 3.1 does.
-constexpr Flavor Flavors[] = {{"llama3", "debugmodel", "llama-debug"},
+/// torchtitan's models that are presets. It scales the rotary frequencies of all its Llamas 3 as Llama 3.1 does. Its
+/// first versions have Llama 2, by one of two names.
+constexpr Flavor Flavors[] = {{"llama", "7B", "llama2-7b"},
+                              {"llama", "13B", "llama2-13b"},
+                              {"llama", "70B", "llama2-70b"},
+                              {"llama2", "7B", "llama2-7b"},
+                              {"llama2", "13B", "llama2-13b"},
+                              {"llama2", "70B", "llama2-70b"},
+                              {"llama3", "debugmodel", "llama-debug"},
                               {"llama3", "8B", "llama3.1-8b"},
                               {"llama3", "70B", "llama3.1-70b"},
                               {"llama3", "405B", "llama3.1-405b"},
@@ -40,6 +47,10 @@ constexpr Flavor Flavors[] = {{"llama3", "debugmodel", "llama-debug"},
                               {"qwen3", "8B", "qwen3-8b"},
                               {"qwen3", "14B", "qwen3-14b"},
                               {"qwen3", "32B", "qwen3-32b"}};
+
+/// torchtitan's models that a family computes if its sizes are given.
+constexpr std::string_view WithFamily[] = {"llama", "llama2", "llama3", "qwen3"};
+constexpr std::string_view WithExperts[] = {"deepseek_v3", "gpt_oss", "llama4"};
 
 /// A setting that means the same here, whatever its value.
 struct SameSetting {
@@ -182,6 +193,18 @@ class Lines {
   std::vector<std::pair<std::string, std::string>> sections_;
 };
 
+/// Returns why there is no preset of a model, and what to do.
+auto WithoutPreset(std::string_view model, std::string_view flavor) -> std::string_view {
+  // "30B-A3B" of qwen3 has 3B parameters active.
+  if (std::ranges::find(WithExperts, model) != std::end(WithExperts) || flavor.find("-A") != std::string_view::npos ||
+      flavor.find("moe") != std::string_view::npos) {
+    return HintOfKey("model", "experts");
+  }
+  return std::ranges::find(WithFamily, model) != std::end(WithFamily)
+             ? "no preset has the sizes of this model; write family, layers, hidden, heads, ffn, vocab into [model]"
+             : "no family here computes it; `shardc help model.family` lists the families";
+}
+
 auto AddModel(Config& config, Lines& lines) -> void {
   const std::string model = config.TakeText({"model.name"}, "llama3");
   const std::string flavor = config.TakeText({"model.flavor"}, "debugmodel");
@@ -194,8 +217,9 @@ auto AddModel(Config& config, Lines& lines) -> void {
                 "torchtitan scales those of all its Llamas");
     }
   } else {
-    config.Miss("model.flavor", "no preset has the sizes of this model; write them into [model]");
-    lines.Say("model", fmt::format("{} {} there: write family, layers, hidden, heads, ffn, vocab.", model, flavor));
+    const std::string_view why = WithoutPreset(model, flavor);
+    config.Miss("model.flavor", why);
+    lines.Say("model", PrintableLine(fmt::format("{} {} there: {}.", model, flavor, why)));
   }
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/recipe.h"
 #include "tests/recipe/torchtitan_schedule.h"
@@ -48,6 +50,31 @@ TEST(FromTorchtitan, WritesDefaultsOut) {
   EXPECT_EQ(recipe.data.order->text(), "sequential");
   EXPECT_EQ(*recipe.checkpoint.every, 0);
   ExpectSchedule(recipe.optimizer.lr->text, {.total = 10000}, 8e-4, 10000);
+}
+
+TEST(FromTorchtitan, KnowsItsModels) {
+  const std::string experts = "models with experts are not offered";
+  const std::string sizes = "no preset has the sizes of this model; write family, layers";
+  const std::string unknown = "no family here computes it";
+  for (const auto& [name, flavor, line] : std::vector<std::array<std::string, 3>>{
+           {"llama", "7B", "preset = \"llama2-7b\"  # llama 7B there\n"},
+           {"llama2", "7B", "preset = \"llama2-7b\"  # llama2 7B there\nseq = 2048\n"},
+           {"llama2", "13B", "preset = \"llama2-13b\""},
+           {"llama2", "70B", "preset = \"llama2-70b\""},
+           {"llama2", "1B", "# llama2 1B there: " + sizes},
+           {"llama3", "1B", "# llama3 1B there: " + sizes},
+           {"qwen3", "30B-A3B", "# qwen3 30B-A3B there: " + experts},
+           {"qwen3", "debugmodel_moe", "# qwen3 debugmodel_moe there: " + experts},
+           {"deepseek_v3", "16B", "# deepseek_v3 16B there: " + experts},
+           {"llama4", "17bx16e", "# llama4 17bx16e there: " + experts},
+           {"gpt_oss", "20b", "# gpt_oss 20b there: " + experts},
+           {"flux", "flux-dev", "# flux flux-dev there: " + unknown},
+           {"opt", "125M", "# opt 125M there: " + unknown}}) {
+    const auto made =
+        RecipeFromTorchtitan("train.toml", fmt::format("[model]\nname = \"{}\"\nflavor = \"{}\"\n", name, flavor));
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_THAT(made->text, HasSubstr("\n[model]\n" + line));
+  }
 }
 
 TEST(FromTorchtitan, CarriesSettingsOver) {
