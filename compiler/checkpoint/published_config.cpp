@@ -259,12 +259,13 @@ auto ConfigReader::Read() -> ErrorOr<PublishedConfig> {
   if (!config_.is_object()) {
     return Refuse("it holds no object");
   }
+  // The class first: the remedy for another key would be of no use to a model that is not computed.
+  RETURN_IF_ERROR(ReadClass());
   for (const RefusedRow& row : RefusedRows) {
     if (const json* const given = Find(row.key); given != nullptr && !given->is_null()) {
       return Refuse("`{}`: {}", row.key, row.why);
     }
   }
-  RETURN_IF_ERROR(ReadClass());
   published_.architecture = class_->name;
   published_.model.family = OneOf<Family>(std::string(class_->family));
   for (const SizeRow& row : SizeRows) {
