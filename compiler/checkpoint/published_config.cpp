@@ -239,20 +239,24 @@ auto ConfigReader::ReadRope() -> Status {
 }
 
 auto ConfigReader::CheckKeys() const -> Status {
+  std::vector<std::string> unknown;
   for (const auto& [key, value] : config_.items()) {
     const auto is_row = [&](const auto& row) { return row.architecture == class_->name && row.key == key; };
-    if (std::ranges::any_of(SizeRows, is_row) || std::ranges::any_of(OnlyRows, is_row) ||
-        std::ranges::any_of(FreeRows, is_row) || std::ranges::find(KnownKeys, key) != KnownKeys.end() ||
-        std::ranges::find(IgnoredKeys, key) != IgnoredKeys.end() ||
-        std::ranges::find(RefusedRows, key, &RefusedRow::key) != RefusedRows.end()) {
-      continue;
+    if (!std::ranges::any_of(SizeRows, is_row) && !std::ranges::any_of(OnlyRows, is_row) &&
+        !std::ranges::any_of(FreeRows, is_row) && std::ranges::find(KnownKeys, key) == KnownKeys.end() &&
+        std::ranges::find(IgnoredKeys, key) == IgnoredKeys.end() &&
+        std::ranges::find(RefusedRows, key, &RefusedRow::key) == RefusedRows.end()) {
+      unknown.push_back(fmt::format("`{}`", key));
     }
-    return Refuse(
-        "the key `{}` is not known for {}: it may change what the model computes; delete it from the file if it does "
-        "not",
-        key, class_->name);
   }
-  return Success{};
+  if (unknown.empty()) {
+    return Success{};
+  }
+  const bool is_one = unknown.size() == 1;
+  return Refuse(
+      "the key{} {} {} not known for {}: {} may change what the model computes; delete {} from the file if {}",
+      is_one ? "" : "s", fmt::join(unknown, ", "), is_one ? "is" : "are", class_->name, is_one ? "it" : "they",
+      is_one ? "it" : "them", is_one ? "it does not" : "they do not");
 }
 
 auto ConfigReader::Read() -> ErrorOr<PublishedConfig> {

@@ -90,6 +90,20 @@ TEST(PublishedConfig, ReadsPhi4) {
             "rope_theta=250000.0 seq=16384 tied=false vocab=100352");
 }
 
+TEST(PublishedConfig, ReadsKeysOfEveryClass) {
+  // Source: json.dump(config.to_dict()) of transformers 4.57.
+  const json of_every_class = json::parse(R"({"use_bfloat16": false, "tf_legacy_loss": false, "pruned_heads": {},
+      "is_encoder_decoder": false, "is_decoder": false, "cross_attention_hidden_size": null,
+      "add_cross_attention": false, "tie_encoder_decoder": false})");
+  for (const std::string type : {"llama", "mistral", "qwen2", "qwen3", "phi3"}) {
+    json config = {{"model_type", type}, {"sliding_window", nullptr}};
+    const std::string without = ModelOf(config);
+    EXPECT_THAT(without, testing::StartsWith("family="));
+    config.update(of_every_class);
+    EXPECT_EQ(ModelOf(config), without);
+  }
+}
+
 TEST(PublishedConfig, ReadsBothSpellings) {
   const json scaling = {
       {"factor", 8.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 8192}};
@@ -124,6 +138,14 @@ TEST(PublishedConfig, RefusesWhatChangesTheForward) {
            {R"({"attention_dropout": 0.1})", "`attention_dropout` is 0.1, and this program computes"},
            {R"({"mlp_bias": null})", "`mlp_bias` is null, and this program computes"},
            {R"({"logit_scale": 2.0})", "the key `logit_scale` is not known for LlamaForCausalLM"},
+           {R"({"logit_scale": 2.0, "a": 1, "layerdrop": 0})",
+            "the keys `a`, `layerdrop`, `logit_scale` are not known for LlamaForCausalLM: they may change what the "
+            "model "
+            "computes; delete them from the file if they do not"},
+           {R"({"is_encoder_decoder": true})", "`is_encoder_decoder` is true, and this program computes"},
+           {R"({"is_decoder": true})", "`is_decoder` is true, and this program computes"},
+           {R"({"add_cross_attention": true})", "`add_cross_attention` is true, and this program computes"},
+           {R"({"cross_attention_hidden_size": 8})", "`cross_attention_hidden_size` is 8, and this program computes"},
            {R"({"use_sliding_window": false})", "the key `use_sliding_window` is not known for LlamaForCausalLM"},
            {R"({"quantization_config": {"bits": 4}})", "`quantization_config`: the weights are quantized; take"},
            {R"({"auto_map": {"AutoConfig": "x.Y"}})", "`auto_map`: the model is computed by code of its own"},
