@@ -139,7 +139,8 @@ auto ConfigReader::CheckOnly(const OnlyRow& row) -> Status {
 }
 
 auto ConfigReader::ReadType() -> Status {
-  // transformers 5 prefers the first.
+  // What transformers makes of all tensors. The header of a file says what each of them is.
+  std::optional<DType> dtype;
   for (const char* const key : {"dtype", "torch_dtype"}) {
     const json* const given = Find(key);
     if (given == nullptr || given->is_null()) {
@@ -149,14 +150,11 @@ auto ConfigReader::ReadType() -> Status {
     if (word == TypeRows.end()) {
       return Refuse("`{}` is {:.60}; weights are read as \"float32\", \"float16\" or \"bfloat16\"", key, given->dump());
     }
-    if (published_.dtype && *published_.dtype != word->dtype) {
-      return Refuse("`{}` and `{}` differ; delete the one that is wrong", published_.dtype_key, key);
+    if (dtype && *dtype != word->dtype) {
+      return Refuse("`dtype` and `torch_dtype` differ; delete the one that is wrong");
     }
     published_.read[key] = given->dump();
-    if (!published_.dtype) {
-      published_.dtype = word->dtype;
-      published_.dtype_key = key;
-    }
+    dtype = word->dtype;
   }
   return Success{};
 }

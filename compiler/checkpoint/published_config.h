@@ -23,9 +23,6 @@ struct PublishedConfig {
   ModelSectionOf<InPlan> model;
   /// The keys that decide about the model, with their values as they are in the file, in JSON.
   std::map<std::string, std::string> read;
-  /// The type of all weights, and the key that says so; nothing if the file gives none.
-  std::optional<DType> dtype;
-  std::string dtype_key;
 };
 
 /// Reads the text of a config.json. Errors: ExitCode::Checkpoint, with key and remedy.

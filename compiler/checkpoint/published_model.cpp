@@ -77,8 +77,8 @@ auto TypeNamed(std::string_view name) -> std::optional<DType> {
 /// Reads the headers into a manifest.
 class HeaderReader {
  public:
-  HeaderReader(const Descriptor& directory, const PublishedConfig& config, const WeightMap* weights, Manifest& manifest)
-      : directory_(directory), config_(config), weights_(weights), manifest_(manifest) {}
+  HeaderReader(const Descriptor& directory, const WeightMap* weights, Manifest& manifest)
+      : directory_(directory), weights_(weights), manifest_(manifest) {}
 
   auto ReadFile(const std::string& name) -> Status;
   /// Checks that each tensor of the index was found.
@@ -88,7 +88,6 @@ class HeaderReader {
   auto AddTensor(const SafetensorsTensor& tensor, const std::string& file) -> Status;
 
   const Descriptor& directory_;
-  const PublishedConfig& config_;
   /// Null if there is one file.
   const WeightMap* weights_;
   Manifest& manifest_;
@@ -114,9 +113,6 @@ auto HeaderReader::AddTensor(const SafetensorsTensor& tensor, const std::string&
   FAIL_IF(!dtype, ExitCode::Checkpoint,
           "tensor {} in {} is {}; F32, F16 and BF16 are read; take the model whose weights have one of these",
           tensor.name, file, tensor.dtype);
-  FAIL_IF(config_.dtype && *config_.dtype != *dtype, ExitCode::Checkpoint,
-          "tensor {} in {} is {}, and {} says `{}` {}; correct the key, or get the file again", tensor.name, file,
-          tensor.dtype, ConfigName, config_.dtype_key, config_.read.at(config_.dtype_key));
   const int64_t size = NumElements(tensor.shape);
   FAIL_IF(size < 1 || !IsPlainName(tensor.name), ExitCode::Checkpoint,
           "tensor {:.80} in {} is {}; expected a plain name and at least one element", tensor.name, file,
@@ -214,7 +210,7 @@ auto ReadPublishedModel(const Descriptor& directory) -> ErrorOr<Manifest> {
   } else {
     manifest.files[SingleName] = {};
   }
-  HeaderReader headers(directory, config, is_single ? nullptr : &weights, manifest);
+  HeaderReader headers(directory, is_single ? nullptr : &weights, manifest);
   for (const auto& [name, file] : manifest.files) {
     RETURN_IF_ERROR(headers.ReadFile(name));
   }

@@ -16,6 +16,7 @@
 #include "compiler/base/files.h"
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/printable.h"
+#include "compiler/base/text/joined.h"
 #include "compiler/base/text/parse_whole.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/data/replaced_input.h"
@@ -120,6 +121,19 @@ static auto ModelLines(ModelValues values) -> std::string {
   return lines;
 }
 
+/// Returns a comment on the types of a model's tensors; empty if all have one type.
+static auto TypesLine(const Manifest& manifest) -> std::string {
+  std::map<DType, int64_t> counts;
+  for (const auto& [name, tensor] : manifest.tensors) {
+    ++counts[tensor.dtype];
+  }
+  std::vector<std::string> texts;
+  for (const auto& [dtype, count] : counts) {
+    texts.push_back(fmt::format("{} {} {}", count, count == 1 ? "is" : "are", ToText(dtype)));
+  }
+  return texts.size() < 2 ? "" : fmt::format("# Of its tensors {}. Each is read as what it is.\n", JoinedByAnd(texts));
+}
+
 /// Returns the recipe of torchtitan's configuration in a file, and prints what it does not have.
 static auto RecipeFromConfiguration(const std::string& path) -> ErrorOr<std::string> {
   // One byte more than is taken, so that a longer file is refused.
@@ -161,9 +175,9 @@ static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
       from.is_absolute() ? from : std::filesystem::absolute(from).lexically_normal().lexically_proximate(folder);
   return StarterRecipe(
       ModelLines(std::move(values)),
-      fmt::format("\n[start]\n# The run begins with the model's parameters, and with moments of 0.\nfirst "
+      fmt::format("\n[start]\n# The run begins with the model's parameters, and with moments of 0.\n{}first "
                   "= {{ seed = {} }}\n",
-                  WriteToml(seed.string())));
+                  TypesLine(contents->manifest), WriteToml(seed.string())));
 }
 
 static auto WriteNew(const NewOptions& options) -> Status {

@@ -67,6 +67,22 @@ TEST(NewFrom, WritesSizesOfConfig) {
   }
 }
 
+TEST(NewFrom, CountsTypesOfTensors) {
+  const TemporaryFolder folder;
+  PublishedFiles files = PublishedFiles::Make("llama", "BF16");
+  files.config["torch_dtype"] = "bfloat16";
+  files.tensors["model.norm.weight"] = PublishedFiles::Make("llama", "F32").tensors.at("model.norm.weight");
+  files.Write(folder / "model");
+  const std::string path = folder / "r.toml";
+  const Finished made = RunNew({"new", path, "--from", folder / "model"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(ReadText(path), HasSubstr(fmt::format("# Of its tensors 1 is f32 and {} are bf16. Each is read as",
+                                                    files.tensors.size() - 1)));
+  const Finished planned = RunNew({"plan", path});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.out, AllOf(HasSubstr("seed_tensor model.norm.weight f32["), HasSubstr("lm_head.weight bf16[")));
+}
+
 TEST(NewFrom, NamesThePreset) {
   const TemporaryFolder folder;
   PublishedFiles files = PublishedFiles::Make("llama", "BF16");
