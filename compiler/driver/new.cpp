@@ -104,9 +104,11 @@ static auto ModelLines(ModelValues values) -> std::string {
   const int64_t longest = IntegerOf(values, "seq");
   const std::string of_seq = fmt::format("# The model takes sequences of at most {} tokens.\n", longest);
   if (const PresetRow* const preset = PresetWith(values)) {
+    const std::string usual = ValueIn(*preset, "model.seq");
+    const bool is_longer = ParseWhole<int64_t>(usual).value_or(0) > longest;
     return fmt::format(
-        "# All sizes are those of this preset, which gives the init scheme too.\npreset = \"{}\"\n{}# seq = {}\n",
-        preset->name, of_seq, ValueIn(*preset, "model.seq"));
+        "# All sizes are those of this preset, which gives the init scheme too.\npreset = \"{}\"\n{}{}seq = {}\n",
+        preset->name, of_seq, is_longer ? "" : "# ", is_longer ? std::to_string(longest) : usual);
   }
   // As the presets of most models: few train at the longest length, which makes activations many times as large.
   constexpr int64_t MostUsual = 4096;

@@ -132,6 +132,13 @@ TEST(NewFrom, NamesThePreset) {
     ASSERT_EQ(RunNew({"new", path, "--from", folder / "model"}).exit_code, 0) << preset;
     EXPECT_THAT(ReadText(path), AllOf(HasSubstr("preset = \"" + preset + "\"\n"), Not(HasSubstr("hidden ="))));
   }
+  // A model that takes shorter sequences than its preset.
+  files.config = llama2;
+  files.config["max_position_embeddings"] = 2048;
+  files.Write(folder / "model");
+  ASSERT_EQ(RunNew({"new", folder / "short.toml", "--from", folder / "model"}).exit_code, 0);
+  EXPECT_THAT(ReadText(folder / "short.toml"), HasSubstr("preset = \"llama2-7b\"\n# The model takes sequences of at "
+                                                         "most 2048 tokens.\nseq = 2048\n"));
   files.config = Llama70B();
   files.config["rms_norm_eps"] = 1e-6;
   files.Write(folder / "model");
