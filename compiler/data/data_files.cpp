@@ -71,7 +71,8 @@ auto CheckNamesFiles(const DataSource& data) -> Status {
 auto OpenList(const FileList& list, TokenFormat format) -> OpenedList {
   OpenedList opened;
   for (const std::string& path : list.paths) {
-    if (IsMissing(path)) {
+    // A dataset of Megatron that is named without its ending is never right, whatever machine the run is for.
+    if (IsMissing(path) && (format != TokenFormat::Megatron || path.ends_with(".bin"))) {
       opened.missing.push_back(path);
       continue;
     }

@@ -8,20 +8,26 @@
 
 namespace shardc {
 
-/// Returns where a path that leads nowhere was looked for.
+auto IsMissing(const std::string& path) -> bool {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  return status.type() == std::filesystem::file_type::not_found;
+}
+
+/// Returns the name to write for a path that leads nowhere, or where it was looked for.
 static auto FolderNote(const std::string& path, const FilePurpose& purpose) -> std::string {
+  // Megatron-LM names a dataset without its ending.
+  const std::string with_ending = path + ".bin";
+  if (!IsMissing(with_ending)) {
+    return fmt::format("; write {} in `{}`, which is there", std::filesystem::path(with_ending).filename().string(),
+                       purpose.key);
+  }
   if (std::filesystem::path(path).is_absolute()) {
     return fmt::format("; `{}` is relative to the recipe's folder", purpose.key);
   }
   std::error_code unknown;
   const std::string whole = std::filesystem::absolute(path, unknown).lexically_normal().string();
   return unknown ? "; the current folder cannot be read" : fmt::format("; looked for at {}", whole);
-}
-
-auto IsMissing(const std::string& path) -> bool {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  return status.type() == std::filesystem::file_type::not_found;
 }
 
 auto OpenDataFile(const std::string& path, const FilePurpose& purpose) -> ErrorOr<Descriptor> {

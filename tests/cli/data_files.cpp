@@ -287,6 +287,21 @@ TEST_F(DataFiles, CheckDataAsksForTargets) {
   }
 }
 
+TEST_F(DataFiles, NamesTheDatasetOfAPrefix) {
+  WriteText(folder_ / "set.bin", "\1\0\2\0");
+  WriteText(folder_ / "set.idx", "");
+  const std::string says = "set: No such file or directory; write set.bin in `data.tokens`, which is there";
+  const auto check = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"--set", "data.tokens=[\"set\"]"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Check(arguments);
+  };
+  EXPECT_THAT(check({"--data"}).err, HasSubstr(says));
+  const Finished of_megatron = check({"--set", "data.format=megatron"});
+  EXPECT_EQ(of_megatron.exit_code, 3);
+  EXPECT_THAT(of_megatron.err, HasSubstr(says));
+}
+
 TEST_F(DataFiles, PlanFilesAreJudgedToo) {
   const std::string plan = folder_ / "sound.plan";
   ASSERT_EQ(Ask({"plan", recipe_, "-o", plan}).exit_code, 0);
