@@ -19,6 +19,7 @@
 #include "compiler/base/text/joined.h"
 #include "compiler/base/text/parse_whole.h"
 #include "compiler/checkpoint/seed_contents.h"
+#include "compiler/checkpoint/way_to_model.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
@@ -150,16 +151,20 @@ static auto RecipeFromConfiguration(const std::string& path) -> ErrorOr<std::str
 }
 
 static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
+  const std::string way = WayToModel(options.from);
   std::error_code unknown;
   if (std::filesystem::is_regular_file(options.from, unknown)) {
+    // Text may be a configuration, whatever is beside it.
+    const bool is_toml = std::filesystem::path(options.from).extension() == ".toml";
+    FAIL_IF(!is_toml && !way.empty(), ExitCode::Usage, "--from {}: {}", options.from, way);
     return RecipeFromConfiguration(options.from);
   }
   const auto directory = OpenDirectory(PosixFs(), options.from);
+  FAIL_IF(!directory && !way.empty(), ExitCode::Usage, "--from {}: {}", options.from, way);
   FAIL_IF(!directory, ExitCode::Usage, "--from: {}", directory.error().message);
-  const auto contents = HoldsSeed(*directory) ? ReadSeedContents(*directory)
-                                              : Fail(ExitCode::Checkpoint,
-                                                     "it has no config.json; name the directory of a "
-                                                     "model of Hugging Face");
+  FAIL_IF(!HoldsSeed(*directory), ExitCode::Checkpoint, "--from {}: {}", options.from,
+          way.empty() ? "it has no config.json; name the directory of a model of Hugging Face" : way);
+  const auto contents = ReadSeedContents(*directory);
   FAIL_IF(!contents, contents.error().code, "--from {}: {}", options.from, contents.error().message);
   FAIL_IF(!contents->manifest.published, ExitCode::Usage,
           "--from {}: it is a checkpoint of run {}; take the recipe of that run, and name the checkpoint in "

@@ -168,6 +168,36 @@ TEST(NewFrom, RefusesWhatIsNoModel) {
   EXPECT_THAT(why({"--from", folder / "model"}), HasSubstr("the key `logits_soft_cap` is not known"));
 }
 
+TEST(NewFrom, NamesTheWayToAModel) {
+  const TemporaryFolder folder;
+  PublishedFiles::Make("llama", "BF16").Write(folder / "model");
+  for (const std::string path : {"adapter/adapter_config.json", "adapter/adapter_model.safetensors", "gguf/m.gguf",
+                                 "dcp/.metadata", "dcp/__0_0.distcp", "alone/model.safetensors"}) {
+    std::filesystem::create_directories(std::filesystem::path(folder / path).parent_path());
+    WriteText(folder / path, "{}");
+  }
+  const std::string of_folder = "it is a file of a model; name its folder, model";
+  const std::string of_adapter = "it is an adapter, which is not read; merge it into its model first";
+  const std::string of_gguf = "it is GGUF, which is not read; take the model as transformers saves it";
+  for (const auto& [from, says] : std::map<std::string, std::string>{
+           {"model/config.json", of_folder},
+           {"model/model.safetensors", of_folder},
+           {"some-org/Some-Model-1B",
+            "there is no such folder; if it is a name of the hub, `hf download some-org/"
+            "Some-Model-1B --local-dir Some-Model-1B` makes the folder Some-Model-1B"},
+           {"adapter", of_adapter},
+           {"adapter/adapter_model.safetensors", of_adapter},
+           {"gguf", of_gguf},
+           {"gguf/m.gguf", of_gguf},
+           {"dcp", "it is a checkpoint of torch.distributed.checkpoint, which is not read; torchtitan's scripts/"},
+           {"alone/model.safetensors", "it is a file without the config.json of its model; put both"}}) {
+    const Finished made =
+        RunProgram("/bin/sh", {"-c", fmt::format("cd {} && {} new r.toml --from {}", folder.path(), Shardc(), from)});
+    EXPECT_NE(made.exit_code, 0);
+    EXPECT_THAT(made.err, HasSubstr(fmt::format("--from {}: {}", from, says)));
+  }
+}
+
 TEST(NewFrom, PlansFusedTensorsWhole) {
   const TemporaryFolder folder;
   const PublishedFiles files = PublishedFiles::Make("llama", "BF16", true).Fused();
