@@ -60,14 +60,42 @@ struct SameSetting {
   std::string_view key;
 };
 
+/// Settings that mean something only if another one is on: `theirs` begins their names. All of these are off by
+/// default.
+struct Switch {
+  std::string_view theirs;
+  std::string_view name;
+};
+constexpr Switch Switches[] = {
+    {"profiling.profile", "profiling.enable_profiling"},
+    {"profiling.save_traces_folder", "profiling.enable_profiling"},
+    {"profiling.save_memory_snapshot_folder", "profiling.enable_memory_snapshot"},
+    {"metrics.save_tb_folder", "metrics.enable_tensorboard"},
+    {"checkpoint.", "checkpoint.enable"},
+    {"checkpoint.", "checkpoint.enable_checkpoint"},
+    {"compile.", "compile.enable"},
+    {"validation.", "validation.enable"},
+    {"validation.", "validation.enabled"},
+    {"memory_estimation.", "memory_estimation.enable"},
+    {"memory_estimation.", "memory_estimation.enabled"},
+    {"fault_tolerance.", "fault_tolerance.enable"},
+    {"parallelism.pipeline_parallel_", "parallelism.pipeline_parallel_degree"},
+    {"parallelism.context_parallel_", "parallelism.context_parallel_degree"},
+    {"parallelism.expert_", "parallelism.expert_parallel_degree"},
+};
+
 /// Returns a value as TOML. No setting that is carried over is a list or a date.
 auto TextOf(const TomlNode& node) -> std::string {
+  std::vector<std::string> items;
+  for (const TomlNode& item : node.items) {
+    items.push_back(TextOf(item));
+  }
   switch (node.kind) {
     case TomlNode::Kind::Text: return WriteToml(node.text);
     case TomlNode::Kind::Int: return WriteToml(node.integer);
     case TomlNode::Kind::Real: return WriteToml(node.real);
     case TomlNode::Kind::Bool: return WriteToml(node.boolean);
-    case TomlNode::Kind::Array: return node.items.empty() ? "[]" : "\"a list\"";
+    case TomlNode::Kind::Array: return fmt::format("[{}]", fmt::join(items, ", "));
     default: return "\"a date\"";
   }
 }
@@ -132,9 +160,7 @@ class Config {
   auto NotCarried() const -> std::vector<std::string> {
     std::vector<std::string> lines = missed_;
     for (const auto& [name, value] : values_) {
-      const bool is_off =
-          value == "false" || value == "\"\"" || value == "[]" || (value == "1" && name.ends_with("_degree"));
-      if (!taken_.contains(name) && !is_off) {
+      if (!taken_.contains(name) && !IsOff(name, value) && !IsSwitchedOff(name)) {
         const size_t dot = name.find('.');
         const std::string section = name.substr(0, dot);
         const std::string key = name.substr(dot + 1);
@@ -148,7 +174,30 @@ class Config {
 
  private:
   static auto TypeOf(std::string_view text) -> std::string_view {
-    return text.starts_with('"') ? "text" : text == "true" || text == "false" ? "bool" : "number";
+    return text.starts_with('"')               ? "text"
+           : text.starts_with('[')             ? "list"
+           : text == "true" || text == "false" ? "bool"
+                                               : "number";
+  }
+
+  static auto IsOff(std::string_view name, std::string_view value) -> bool {
+    return value == "false" || value == "\"\"" || value == "\"disabled\"" || value == "[]" ||
+           (value == "1" && name.ends_with("_degree"));
+  }
+
+  /// Returns true if the setting has switches, and all of them are off.
+  auto IsSwitchedOff(std::string_view name) const -> bool {
+    bool has_switch = false;
+    for (const Switch& of : Switches) {
+      if (name.starts_with(of.theirs) && name != of.name) {
+        has_switch = true;
+        const auto found = values_.find(std::string(of.name));
+        if (found != values_.end() && !IsOff(of.name, found->second)) {
+          return false;
+        }
+      }
+    }
+    return has_switch;
   }
 
   auto Add(const std::string& path, const TomlNode& node) -> void {
@@ -239,17 +288,16 @@ auto AddMesh(Config& config, Lines& lines) -> void {
 }
 
 auto AddPrecision(Config& config, Lines& lines) -> void {
-  const auto add = [&](std::string_view name, std::string_view older, std::string_view default_text,
-                       std::string_view key) {
-    const std::string type = config.TakeText({older, name}, default_text);
+  const auto add = [&](std::string_view name, std::string_view default_text, std::string_view key) {
+    const std::string type = config.TakeText({name}, default_text);
     if (type != "float32" && type != "bfloat16") {
       config.Miss(name, "types are float32 and bfloat16");
     }
     lines.Add("precision", key, type == "bfloat16" ? "\"bf16\"" : "\"fp32\"");
   };
-  add("training.mixed_precision_param", "training.mixed_precision_param", "bfloat16", "compute");
-  add("training.mixed_precision_reduce", "training.mixed_precision_reduce", "float32", "reduce");
-  add("training.dtype", "training.dtype", "float32", "master");
+  add("training.mixed_precision_param", "bfloat16", "compute");
+  add("training.mixed_precision_reduce", "float32", "reduce");
+  add("training.dtype", "float32", "master");
 }
 
 auto AddRecompute(Config& config, Lines& lines) -> void {

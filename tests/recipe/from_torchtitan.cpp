@@ -195,12 +195,55 @@ steps = "1000"
           StartsWith("[validation] enable = true: name files of ids in data.eval, and write train.eval_every = 5"),
           StartsWith("[training] seed = 42: debug.seed is there too, and holds"),
           StartsWith("[checkpoint] enable = 1: it is no bool; the default false"),
-          StartsWith("[model] converters = \"a list\": not offered"),
+          StartsWith("[model] converters = [\"float8\"]: not offered"),
           StartsWith("[parallelism] pipeline_parallel_degree = 4: pipeline parallelism is not offered"),
           StartsWith("[training] odd\\nkey = 1: nothing is known of this key")));
   for (const std::string& line : made->not_carried) {
     EXPECT_THAT(made->text, HasSubstr("#   " + line + "\n"));
   }
+}
+
+TEST(FromTorchtitan, LeavesOutWhatIsSwitchedOff) {
+  const auto made = RecipeFromTorchtitan("train.toml", R"toml(
+[profiling]
+enable_profiling = false
+save_traces_folder = "profile_trace"
+profile_freq = 100
+enable_memory_snapshot = true
+save_memory_snapshot_folder = "memory"
+[metrics]
+enable_tensorboard = false
+save_tb_folder = "tb"
+[model]
+name = "llama3"
+flavor = "8B"
+[training]
+mixed_precision_param = "bfloat16"
+mixed_precision_reduce = "float32"
+dtype = "float32"
+[parallelism]
+pipeline_parallel_degree = 1
+pipeline_parallel_schedule = "1F1B"
+context_parallel_degree = 2
+context_parallel_rotate_method = "allgather"
+[validation]
+dataset = "c4_validation"
+[checkpoint]
+enable_checkpoint = true
+async_mode = "disabled"
+export_dtype = "bfloat16"
+[compile]
+enable = false
+components = ["model", "loss"]
+)toml");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_THAT(made->text, HasSubstr("compute = \"bf16\"\nreduce = \"fp32\"\nmaster = \"fp32\"\n"));
+  EXPECT_THAT(made->not_carried,
+              ElementsAre(StartsWith("[checkpoint] export_dtype = \"bfloat16\": `shardc export --dtype bf16` writes"),
+                          StartsWith("[parallelism] context_parallel_degree = 2: "),
+                          StartsWith("[parallelism] context_parallel_rotate_method = \"allgather\": "),
+                          StartsWith("[profiling] enable_memory_snapshot = true: "),
+                          StartsWith("[profiling] save_memory_snapshot_folder = \"memory\": ")));
 }
 
 TEST(FromTorchtitan, RefusesOtherTexts) {

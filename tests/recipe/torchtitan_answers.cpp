@@ -288,7 +288,7 @@ TEST(TorchtitanAnswers, RecipesMeanTheSame) {
 
 TEST(TorchtitanAnswers, ExportDoesNotChangeTraining) {
   // The key converts the last save alone.
-  EXPECT_THAT(AnswerTo("checkpoint", "export_dtype"), testing::StartsWith("not offered"));
+  EXPECT_THAT(AnswerTo("checkpoint", "export_dtype"), testing::StartsWith("`shardc export --dtype bf16` writes"));
 }
 
 /// Returns key and value of each `section.key = value` in a text.
