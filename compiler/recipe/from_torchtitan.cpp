@@ -437,7 +437,20 @@ static auto CheckIsOfTorchtitan(const std::string& name, const TomlNode& root) -
   return Success{};
 }
 
+/// Refuses what torchtitan has its configurations in from 0.3 on.
+static auto CheckIsToml(const std::string& name, std::string_view text) -> Status {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_json = first != std::string_view::npos && text[first] == '{';
+  FAIL_IF(
+      is_json || name.ends_with(".py"), ExitCode::RecipeRejected,
+      "{} is {}; configurations of torchtitan are read in TOML, as versions before 0.3 have them. Begin with `shardc "
+      "new FILE --preset NAME`; docs/coming_from_torchtitan.md says what each setting is here",
+      name, is_json ? "JSON" : "Python");
+  return Success{};
+}
+
 auto RecipeFromTorchtitan(const std::string& name, std::string text) -> ErrorOr<TorchtitanRecipe> {
+  RETURN_IF_ERROR(CheckIsToml(name, text));
   SourceSet sources;
   const int16_t source = sources.Add(name, std::move(text));
   Diagnostics diagnostics(&sources);

@@ -251,6 +251,10 @@ TEST(FromTorchtitan, RefusesOtherTexts) {
   ASSERT_FALSE(broken);
   EXPECT_EQ(broken.error().code, ExitCode::RecipeRejected);
   EXPECT_THAT(broken.error().message, StartsWith("train.toml: line 2: "));
+  EXPECT_THAT(RecipeFromTorchtitan("config.json", "{\"training\": {\"seq_len\": 2048}}").error().message,
+              StartsWith("config.json is JSON; configurations of torchtitan are read in TOML, as versions before 0.3"));
+  EXPECT_THAT(RecipeFromTorchtitan("config_registry.py", "from torchtitan.trainer import Trainer\n").error().message,
+              StartsWith("config_registry.py is Python; configurations of torchtitan are read in TOML"));
   for (const std::string text : {"", "[model]\nlayers = 2\n", "name = 4\n"}) {
     const auto other = RecipeFromTorchtitan("train.toml", text);
     ASSERT_FALSE(other) << text;
