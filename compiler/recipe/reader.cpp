@@ -37,7 +37,9 @@ static auto ParseRecipe(const SourceSet& sources, int16_t source, Diagnostics& d
   auto root = ParseToml(sources, source, fault);
   if (!root) {
     diagnostics.Build(fault.at, DiagnosticKind::TomlSyntax, fmt::format("the text is not TOML: {}", fault.message))
-        .Help("a line is a header such as [model], or key = value; text stands in quotes")
+        .Help(fault.message.starts_with("inline table")
+                  ? "TOML 1.0 is read: an inline table is on one line, without a comma before its }"
+                  : "a line is a header such as [model], or key = value; text stands in quotes")
         .Emit();
   }
   return root;
