@@ -31,6 +31,10 @@ class Job:
     tokenizers_version: str
     vocab: int
     end_of_document: int | None
+    end_of_document_token: str | None
+    # Who names the token.
+    end_of_document_source: str | None
+    has_end_of_text: bool
     special_tokens: bool
     field: str
     document: str
@@ -206,7 +210,7 @@ class Worker:
         self.tokenizer, _ = load_tokenizer(job.tokenizer)
 
     def ids_of(self, texts: list[str]) -> list[list[int]]:
-        """The ids of each text and the end-of-document token, or nothing for a text without ids."""
+        """The ids of each text and the end-of-document token, which is put once, or nothing for a text without ids."""
         job = self.job
         try:
             encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=job.special_tokens)
@@ -214,7 +218,7 @@ class Worker:
             raise Failure(f"{job.tokenizer} cannot encode a text: {error}; mend the tokenizer") from None
         found = [encoding.ids if text else [] for text, encoding in zip(texts, encodings)]
         for ids in found:
-            if ids and job.end_of_document is not None:
+            if ids and job.end_of_document not in (None, ids[-1]):
                 ids.append(job.end_of_document)
             if ids and max(ids) >= job.vocab:
                 raise Failure(f"{job.tokenizer} gives the id {max(ids)}, and its vocabulary ends at {job.vocab - 1}: its post-processor adds a "

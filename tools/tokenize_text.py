@@ -6,8 +6,8 @@ Writes OUT.bin and OUT.idx, which `data.format = "megatron"` reads, and OUT.sour
 Inputs are text files, JSON lines (.jsonl, .ndjson, .json) and Parquet files (.parquet, by the package pyarrow). Each text file is a
 document, or each of its lines, each JSON line, each row. Documents without text are left out, and counted.
 
-A document's ids are those that the tokenizer gives for it alone, without truncation and padding, and the end-of-document token: the
-eos_token of the tokenizer_config.json beside the tokenizer, if --eod names no other. Ids take 2 bytes if the vocabulary has less than
+A document's ids are those that the tokenizer gives for it alone, without truncation and padding, and the end-of-document token, if they
+do not end with it: the eos_token of the tokenizer_config.json beside the tokenizer, if --eod names no other. Ids take 2 bytes if the vocabulary has less than
 65,500 of them, as in Megatron, and else 4.
 
 The ids are the same for any number of processes. OUT.partial has what is finished; when the program is stopped or killed, the same
@@ -40,6 +40,7 @@ SHARE, LEAST_TASK, MOST_TASK = 1024, MIB // 4, 8 * MIB
 # For each process. A long document keeps one of them, and the others go on.
 TASKS_AHEAD = 64
 BAR_WIDTH = 30
+NAMED, END_OF_TEXT = "named by --eod", "<|endoftext|>"
 
 
 class Stopped(Exception):
@@ -101,10 +102,12 @@ def tokenizer_path(path: pathlib.Path) -> pathlib.Path:
     return path / "tokenizer.json"
 
 
-def end_of_document(tokenizer, path: pathlib.Path, named: str | None) -> int:
-    token = named
+def end_of_document(tokenizer, path: pathlib.Path, named: str | None) -> tuple[int, str, str]:
+    """Its id, the token, and who names it."""
+    token, source = named, NAMED
     if token is None:
         config = path.parent / "tokenizer_config.json"
+        source = f"the eos_token of {config}"
         try:
             token = json.loads(config.read_text()).get("eos_token") if config.exists() else None
         except (ValueError, AttributeError) as error:
@@ -115,7 +118,7 @@ def end_of_document(tokenizer, path: pathlib.Path, named: str | None) -> int:
             raise Failure(f"no eos_token in {config}, so it is not known what ends a document; give --eod TOKEN, or --no-eod")
     if (found := tokenizer.token_to_id(token)) is None:
         raise Failure(f"the end-of-document token {token} is no token of {path}; give --eod TOKEN, or --no-eod")
-    return found
+    return found, token, source
 
 
 def make_job(options: argparse.Namespace):
@@ -128,8 +131,8 @@ def make_job(options: argparse.Namespace):
     if options.vocab is not None and vocab > options.vocab:
         raise Failure(f"{path} has ids up to {vocab - 1}, and --vocab is {options.vocab}; set `model.vocab` to at least {vocab}, or take the "
                       "model's own tokenizer")
-    eod = None if options.no_eod else end_of_document(tokenizer, path, options.eod)
-    return Job(str(path), digest, version, vocab, eod, options.add_special_tokens, options.field, options.document,
+    eod = (None, None, None) if options.no_eod else end_of_document(tokenizer, path, options.eod)
+    return Job(str(path), digest, version, vocab, *eod, tokenizer.token_to_id(END_OF_TEXT) is not None, options.add_special_tokens, options.field, options.document,
                options.most_document_bytes, [look_at(path, options.format) for path in options.inputs])
 
 
@@ -232,6 +235,19 @@ def parse() -> argparse.Namespace:
     return options
 
 
+def about_ends(job: Job) -> str:
+    """A line about what ends each document."""
+    if job.end_of_document is None:
+        return "nothing is put after a document (--no-eod)"
+    line = f"each document ends with {job.end_of_document_token} ({job.end_of_document}), {job.end_of_document_source}"
+    if job.end_of_document_source == NAMED:
+        return line
+    # Chat models name the end of a turn.
+    if job.has_end_of_text and job.end_of_document_token != END_OF_TEXT:
+        return f"{line}; the vocabulary has {END_OF_TEXT} too, with which base models end documents: --eod '{END_OF_TEXT}' takes it"
+    return f"{line}; --eod names another"
+
+
 def run(options: argparse.Namespace) -> None:
     begun = time.monotonic()
     output = Output(options.out, make_job(options))
@@ -251,6 +267,7 @@ def run(options: argparse.Namespace) -> None:
     documents = f"{output.total(0):,} document{'s' * (output.total(0) != 1)}{empty}"
     print(f"{options.out}.bin, {options.out}.idx: {output.total(1):,} ids of {job.id_bytes()} bytes in {documents}; the vocabulary has "
           f"{job.vocab:,}; {size / MIB:.1f} MiB in {seconds:.1f} s")
+    print(about_ends(job))
 
 
 def main() -> None:

@@ -70,8 +70,8 @@ class Tokenizer:
                 (here / "maps").write_text("\\n".join(line for line in "".join(maps).splitlines() if "/dev/shm/" in line))
             with open(here / "log", "a") as log:
                 log.write(text[:4] + "\\n")
-        first = [self.first] if add_special_tokens else []
-        return [Encoding(first + [self.vocab[letter] for letter in text if letter != "_"]) for text in texts]
+        first, last = ([self.first], self.last) if add_special_tokens else ([], [])
+        return [Encoding(first + [self.vocab[letter] for letter in text if letter != "_"] + last) for text in texts]
 """
 ALPHABET = {letter: i for i, letter in enumerate("abcdefghijklmnopqrstuvwxyz \n\u00e9")}
 LETTERS, EOD = len(ALPHABET), 500
@@ -85,8 +85,8 @@ class TokenizeTextTest(ScriptTest):
         self.write_tokenizer({**ALPHABET, "<end>": EOD})
         self.write("model/tokenizer_config.json", '{"eos_token": {"content": "<end>"}}')
 
-    def write_tokenizer(self, vocab: dict, first: int = 0):
-        self.write("model/tokenizer.json", json.dumps({"vocab": vocab, "first": first}))
+    def write_tokenizer(self, vocab: dict, first: int = 0, last: tuple[int, ...] = ()):
+        self.write("model/tokenizer.json", json.dumps({"vocab": vocab, "first": first, "last": last}))
 
     def tool(self, *arguments, tokenizer="model") -> subprocess.CompletedProcess:
         return subprocess.run([sys.executable, ROOT / "tools/tokenize_text.py", "--tokenizer", tokenizer, *arguments], cwd=self.folder,
@@ -159,6 +159,33 @@ class TokenizeTextTest(ScriptTest):
             self.write_tokenizer({**ALPHABET, "<end>": EOD}, first=7)
             self.succeed("a", "-o", "out", *arguments)
             self.assertEqual(list(self.ids()), ids)
+            for path in self.folder.glob("out.*"):
+                path.unlink()
+
+    def test_end_of_document_is_put_once(self):
+        self.write("a.jsonl", '{"text": "ab"}\n{"text": "abc"}\n')
+        self.write_tokenizer({**ALPHABET, "<end>": EOD}, first=7, last=(EOD,))
+        self.succeed("a.jsonl", "--add-special-tokens", "-o", "out")
+        self.assertEqual(self.documents(), [[7, 0, 1, EOD], [7, 0, 1, 2, EOD]])
+        self.succeed("a.jsonl", "--eod", "c", "-o", "c")
+        self.assertEqual(list(array.array("H", (self.folder / "c.bin").read_bytes())), [0, 1, 2, 0, 1, 2])
+
+    def test_end_of_document_is_named(self):
+        self.write("a", "ab")
+        config = "each document ends with <end> (500), the eos_token of model/tokenizer_config.json; "
+        also = {**ALPHABET, "<end>": EOD, "<|endoftext|>": EOD + 1}
+        for vocab, arguments, line, source in (
+            (None, (), config + "--eod names another", "the eos_token of model/tokenizer_config.json"),
+            (None, ("--eod", "c"), "each document ends with c (2), named by --eod", "named by --eod"),
+            (None, ("--no-eod",), "nothing is put after a document (--no-eod)", None),
+            (also, (), config + "the vocabulary has <|endoftext|> too, with which base models end documents: --eod '<|endoftext|>' takes it",
+             "the eos_token of model/tokenizer_config.json"),
+            (also, ("--eod", "<|endoftext|>"), "each document ends with <|endoftext|> (501), named by --eod", "named by --eod"),
+        ):
+            self.write_tokenizer(vocab or {**ALPHABET, "<end>": EOD})
+            self.assertEqual(self.succeed("a", "-o", "out", *arguments).splitlines()[1:], [line])
+            sources = json.loads((self.folder / "out.sources.json").read_text())
+            self.assertEqual(sources["end_of_document_source"], source)
             for path in self.folder.glob("out.*"):
                 path.unlink()
 

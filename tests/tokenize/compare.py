@@ -83,7 +83,7 @@ def reference(path: pathlib.Path, texts: list[str], end: int) -> list[array.arra
     tokenizer.no_truncation()
     tokenizer.no_padding()
     found = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
-    return [array.array("i", [*ids, end]) for ids in found if ids]
+    return [array.array("i", ids if ids[-1] == end else [*ids, end]) for ids in found if ids]
 
 
 def command(arguments: list, inputs: list[pathlib.Path], processes: int) -> list[str]:
