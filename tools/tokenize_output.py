@@ -18,6 +18,8 @@ TYPE_CODES = {"H": 8, "i": 4}
 ENTRIES_AT_ONCE = 1 << 16
 SYNC_S = 1.0
 LENGTH_BYTES = 4
+# Their names in OUT.sources.json.
+COUNTS = ("documents", "ids", "empty_documents", "documents_with_special_strings")
 
 
 class Output:
@@ -30,8 +32,8 @@ class Output:
         self.job = job
         self.tasks, self.is_finished = 0, False
         self.digests: dict[int, str] = {}
-        # For each input: documents, ids, documents without ids.
-        self.counts = [[0, 0, 0] for _ in job.inputs]
+        # For each input: documents, ids, documents without ids, documents with control ids in their text.
+        self.counts = [[0] * len(COUNTS) for _ in job.inputs]
         self.lines: list[dict] = []
         self.synced = time.monotonic()
         if not (self.folder / "journal").exists():
@@ -155,10 +157,9 @@ class Output:
 
     def sources(self) -> dict:
         value = dataclasses.asdict(self.job)
-        value |= {"id_bytes": self.job.id_bytes(), "documents": self.total(0), "ids": self.total(1), "empty_documents": self.total(2)}
-        value["inputs"] = [
-            {"path": path, "bytes": size, "sha256": self.digests[i], "documents": documents, "ids": ids, "empty_documents": empty}
-            for i, ((path, _, size, _), (documents, ids, empty)) in enumerate(zip(self.job.inputs, self.counts))]
+        value |= {"id_bytes": self.job.id_bytes(), **{name: self.total(kind) for kind, name in enumerate(COUNTS)}}
+        value["inputs"] = [{"path": path, "bytes": size, "sha256": self.digests[i], **dict(zip(COUNTS, counts))}
+                           for i, ((path, _, size, _), counts) in enumerate(zip(self.job.inputs, self.counts))]
         return value
 
     def finish(self) -> None:

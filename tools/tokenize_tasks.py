@@ -36,6 +36,7 @@ class Job:
     end_of_document_source: str | None
     has_end_of_text: bool
     special_tokens: bool
+    special_strings_as_text: bool
     field: str
     document: str
     most_document_bytes: int
@@ -208,6 +209,10 @@ class Worker:
         self.job = job
         self.folder = folder
         self.tokenizer, _ = load_tokenizer(job.tokenizer)
+        self.tokenizer.encode_special_tokens = job.special_strings_as_text
+        # Special tokens that a text may have, by their ids.
+        self.special = {i: token.content for i, token in self.tokenizer.get_added_tokens_decoder().items()
+                        if token.special and not job.special_strings_as_text}
 
     def ids_of(self, texts: list[str]) -> list[list[int]]:
         """The ids of each text and the end-of-document token, which is put once, or nothing for a text without ids."""
@@ -225,20 +230,25 @@ class Worker:
                               "token that is not there; leave out --add-special-tokens")
         return found
 
+    def has_control_ids(self, text: str, ids: list[int]) -> bool:
+        """Whether the text itself has a special token, not the tokenizer around it."""
+        return any(self.special[i] in text for i in self.special.keys() & ids)
+
     def run(self, task: Task) -> list[list[int]]:
-        """For each input: its number, documents, ids, and documents without ids."""
-        counts = {i: [i, 0, 0, 0] for i in range(task.first, task.last)}
+        """For each input: its number, and its counts, which Output lists."""
+        counts = {i: [i, 0, 0, 0, 0] for i in range(task.first, task.last)}
         path = f"{self.folder}/{task.number}"
         with open(f"{path}.ids", "wb") as ids_file, open(f"{path}.lengths", "wb") as lengths_file:
 
             def write(batch: list[tuple[int, str]]) -> None:
-                for (i, _), ids in zip(batch, self.ids_of([text for _, text in batch])):
+                for (i, text), ids in zip(batch, self.ids_of([text for _, text in batch])):
                     count = counts[i]
                     if ids:
                         ids_file.write(array.array(self.job.id_type(), ids))
                         lengths_file.write(array.array("i", [len(ids)]))
                         count[1] += 1
                         count[2] += len(ids)
+                        count[4] += self.has_control_ids(text, ids)
                     else:
                         count[3] += 1
 

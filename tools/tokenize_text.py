@@ -132,8 +132,8 @@ def make_job(options: argparse.Namespace):
         raise Failure(f"{path} has ids up to {vocab - 1}, and --vocab is {options.vocab}; set `model.vocab` to at least {vocab}, or take the "
                       "model's own tokenizer")
     eod = (None, None, None) if options.no_eod else end_of_document(tokenizer, path, options.eod)
-    return Job(str(path), digest, version, vocab, *eod, tokenizer.token_to_id(END_OF_TEXT) is not None, options.add_special_tokens, options.field, options.document,
-               options.most_document_bytes, [look_at(path, options.format) for path in options.inputs])
+    return Job(str(path), digest, version, vocab, *eod, tokenizer.token_to_id(END_OF_TEXT) is not None, options.add_special_tokens, options.special_strings_as_text,
+               options.field, options.document, options.most_document_bytes, [look_at(path, options.format) for path in options.inputs])
 
 
 def tasks_of(job: Job) -> Iterator[Task]:
@@ -224,6 +224,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--no-eod", action="store_true", help="nothing is put after a document")
     parser.add_argument("--add-special-tokens", action="store_true", help="lets the tokenizer add what it does around a text, such as a "
                         "beginning-of-text token")
+    parser.add_argument("--special-strings-as-text", action="store_true", help="takes a special token that a text has, such as <|endoftext|>, "
+                        "as the text that it is; by default it becomes the id of that token")
     parser.add_argument("--vocab", type=number(1, MOST_IDS), help="the `model.vocab` of the recipe: a tokenizer with greater ids is refused")
     parser.add_argument("--processes", type=number(1, 4096), default=len(os.sched_getaffinity(0)), help="default: the processors that there are")
     parser.add_argument("--most-document-bytes", type=number(1, MOST_DOCUMENT_BYTES), default=16 * MIB,
@@ -268,6 +270,8 @@ def run(options: argparse.Namespace) -> None:
     print(f"{options.out}.bin, {options.out}.idx: {output.total(1):,} ids of {job.id_bytes()} bytes in {documents}; the vocabulary has "
           f"{job.vocab:,}; {size / MIB:.1f} MiB in {seconds:.1f} s")
     print(about_ends(job))
+    if special := output.total(3):
+        print(f"{special:,} of them have special tokens in their text, which became control ids; --special-strings-as-text takes them as text")
 
 
 def main() -> None:

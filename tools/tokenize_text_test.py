@@ -18,7 +18,7 @@ from script_test import ROOT, ScriptTest
 
 # It logs what it is given. It kills the tool, or takes its time, if a text asks for it and a file is there.
 TOKENIZERS = """
-import json, os, pathlib, signal, time
+import json, os, pathlib, re, signal, time, types
 __version__ = "1.2.3"
 
 class Encoding:
@@ -34,7 +34,15 @@ class Tokenizer:
         except ValueError as error:
             raise Exception(f"expected value ({error})")
         self.calls = []
+        self.encode_special_tokens = False
         return self
+
+    def get_added_tokens_decoder(self):
+        return {self.vocab[token]: types.SimpleNamespace(content=token, special=token != "plain") for token in self.added}
+
+    def tokens_of(self, text):
+        added = [token for token in self.added if token == "plain" or not self.encode_special_tokens]
+        return re.findall("|".join([*map(re.escape, added), "."]), text, re.DOTALL)
 
     def no_truncation(self):
         self.calls.append("truncation")
@@ -71,7 +79,7 @@ class Tokenizer:
             with open(here / "log", "a") as log:
                 log.write(text[:4] + "\\n")
         first, last = ([self.first], self.last) if add_special_tokens else ([], [])
-        return [Encoding(first + [self.vocab[letter] for letter in text if letter != "_"] + last) for text in texts]
+        return [Encoding(first + [self.vocab[token] for token in self.tokens_of(text) if token != "_"] + last) for text in texts]
 """
 ALPHABET = {letter: i for i, letter in enumerate("abcdefghijklmnopqrstuvwxyz \n\u00e9")}
 LETTERS, EOD = len(ALPHABET), 500
@@ -85,8 +93,8 @@ class TokenizeTextTest(ScriptTest):
         self.write_tokenizer({**ALPHABET, "<end>": EOD})
         self.write("model/tokenizer_config.json", '{"eos_token": {"content": "<end>"}}')
 
-    def write_tokenizer(self, vocab: dict, first: int = 0, last: tuple[int, ...] = ()):
-        self.write("model/tokenizer.json", json.dumps({"vocab": vocab, "first": first, "last": last}))
+    def write_tokenizer(self, vocab: dict, first: int = 0, last: tuple[int, ...] = (), added: tuple[str, ...] = ()):
+        self.write("model/tokenizer.json", json.dumps({"vocab": vocab, "first": first, "last": last, "added": added}))
 
     def tool(self, *arguments, tokenizer="model") -> subprocess.CompletedProcess:
         return subprocess.run([sys.executable, ROOT / "tools/tokenize_text.py", "--tokenizer", tokenizer, *arguments], cwd=self.folder,
@@ -134,7 +142,8 @@ class TokenizeTextTest(ScriptTest):
         self.assertEqual((sources["tokenizers_version"], sources["end_of_document"], sources["ids"], sources["documents"]), ("1.2.3", EOD, 16, 2))
         digest = hashlib.sha256("one\ntwo\u00e9\n".encode()).hexdigest()
         self.assertEqual(sources["inputs"][0],
-                         {"path": "a.txt", "bytes": 10, "sha256": digest, "documents": 1, "ids": 10, "empty_documents": 0})
+                         {"path": "a.txt", "bytes": 10, "sha256": digest, "documents": 1, "ids": 10, "empty_documents": 0,
+                          "documents_with_special_strings": 0})
         self.assertEqual(sorted(path.name for path in self.folder.glob("out.*")), ["out.bin", "out.idx", "out.sources.json"])
 
     def test_lines_are_documents(self):
@@ -188,6 +197,20 @@ class TokenizeTextTest(ScriptTest):
             self.assertEqual(sources["end_of_document_source"], source)
             for path in self.folder.glob("out.*"):
                 path.unlink()
+
+    def test_special_strings(self):
+        self.write("a.jsonl", '{"text": "a<end>b"}\n{"text": "ab"}\n{"text": "plain"}\n')
+        vocab = {**ALPHABET, "<": LETTERS, ">": LETTERS + 1, "<end>": EOD, "plain": EOD + 1}
+        self.write_tokenizer(vocab, first=EOD, added=("<end>", "plain"))
+        printed = self.succeed("a.jsonl", "-o", "out", "--add-special-tokens")
+        self.assertEqual(self.documents(), [[EOD, 0, EOD, 1, EOD], [EOD, 0, 1, EOD], [EOD, EOD + 1, EOD]])
+        self.assertEqual(printed.splitlines()[2:], ["1 of them have special tokens in their text, which became control ids; "
+                                                    "--special-strings-as-text takes them as text"])
+        self.assertEqual(json.loads((self.folder / "out.sources.json").read_text())["documents_with_special_strings"], 1)
+        printed = self.succeed("a.jsonl", "-o", "text", "--special-strings-as-text")
+        self.assertEqual(len(printed.splitlines()), 2)
+        ids = array.array("H", (self.folder / "text.bin").read_bytes())
+        self.assertEqual(list(ids), [0, *(vocab[letter] for letter in "<end>"), 1, EOD, 0, 1, EOD, EOD + 1, EOD])
 
     def test_large_vocabulary_takes_four_bytes(self):
         self.write("a", "ab")
