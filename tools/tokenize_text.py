@@ -125,7 +125,11 @@ def make_job(options: argparse.Namespace):
     path = tokenizer_path(options.tokenizer)
     digest = sha256(str(path))
     tokenizer, version = load_tokenizer(str(path))
-    vocab = 1 + max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
+    tokens: dict[int, str] = {}
+    for token, i in tokenizer.get_vocab(with_added_tokens=True).items():
+        if (other := tokens.setdefault(i, token)) != token:
+            raise Failure(f"{path} gives the id {i} to two tokens, {' and '.join(sorted((other, token)))}; number its tokens again")
+    vocab = 1 + max(tokens, default=-1)
     if vocab > MOST_IDS:
         raise Failure(f"{path} has the id {vocab - 1}, and the format takes ids below {MOST_IDS}; number its tokens again")
     if options.vocab is not None and vocab > options.vocab:

@@ -366,6 +366,8 @@ class TokenizeTextTest(ScriptTest):
                         "a", "-o", "out")
         self.write("model/tokenizer_config.json", "[]")
         self.refuse("model/tokenizer_config.json is not a JSON object", "a", "-o", "out")
+        self.write_tokenizer({"a": 0, "z": 1, "c": 1})
+        self.refuse("model/tokenizer.json gives the id 1 to two tokens, c and z; number its tokens again", "a", "--no-eod", "-o", "out")
         self.write_tokenizer({"a": 1 << 31})
         self.refuse("model/tokenizer.json has the id 2147483648, and the format takes ids below 2147483648", "a", "--no-eod", "-o", "out")
         self.write_tokenizer(ALPHABET, first=LETTERS)
