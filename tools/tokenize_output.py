@@ -19,7 +19,7 @@ ENTRIES_AT_ONCE = 1 << 16
 SYNC_S = 1.0
 LENGTH_BYTES = 4
 # Their names in OUT.sources.json.
-COUNTS = ("documents", "ids", "empty_documents", "documents_with_special_strings")
+COUNTS = ("documents", "ids", "empty_documents", "documents_with_special_strings", "documents_with_lost_characters")
 
 
 class Output:
@@ -32,7 +32,8 @@ class Output:
         self.job = job
         self.tasks, self.is_finished = 0, False
         self.digests: dict[int, str] = {}
-        # For each input: documents, ids, documents without ids, documents with control ids in their text.
+        # For each input: documents, ids, documents without ids, documents with control ids in their text, documents
+        # with characters that have no ids.
         self.counts = [[0] * len(COUNTS) for _ in job.inputs]
         self.lines: list[dict] = []
         self.synced = time.monotonic()

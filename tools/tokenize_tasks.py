@@ -16,6 +16,9 @@ MIB = 1 << 20
 BATCH_CHARACTERS, BATCH_DOCUMENTS = 1 << 19, 512
 # Megatron's megatron/core/datasets/indexed_dataset.py: DType.optimal_dtype.
 MOST_OF_UINT16 = 65500
+INSTALL = "pip install tokenizers, or shardc[tokenize]"
+# No id of a tokenizer.
+LOST = (1 << 32) - 1
 
 
 class Failure(Exception):
@@ -72,14 +75,37 @@ def import_or_fail(name: str, remedy: str):
 
 def load_tokenizer(path: str):
     """The tokenizer, and the version of the library."""
-    library = import_or_fail("tokenizers", "pip install tokenizers, or shardc[tokenize]")
+    library = import_or_fail("tokenizers", INSTALL)
     try:
         tokenizer = library.Tokenizer.from_file(path)
     except Exception as error:  # The library raises this class.
         raise Failure(f"{path} is not read by tokenizers {library.__version__}: {error}; name a tokenizer.json that it reads") from None
+    return tokenizer, library.__version__
+
+
+def prepared(tokenizer, as_text: bool):
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return tokenizer, library.__version__
+    tokenizer.encode_special_tokens = as_text
+    return tokenizer
+
+
+def loss_finder(path: str):
+    """The tokenizer with the id LOST for each character that the one of the file drops without a word: a BPE that has no unknown token
+    drops what it has neither tokens nor bytes for. None if that one drops nothing."""
+    library = import_or_fail("tokenizers", INSTALL)
+    content = json.loads(pathlib.Path(path).read_text())
+    model = content.get("model", {})
+    if "merges" not in model or model.get("unk_token") is not None:
+        return None
+    vocab = model["vocab"]
+    # Bytes are tokens by their own names, or as the characters of an alphabet.
+    has_bytes = model.get("byte_fallback") and all(f"<0x{byte:02X}>" in vocab for byte in range(256))
+    steps = json.dumps([content.get("normalizer"), content.get("pre_tokenizer")])
+    if has_bytes or ('"ByteLevel"' in steps and vocab.keys() >= set(library.pre_tokenizers.ByteLevel.alphabet())):
+        return None
+    content["model"] = model | {"vocab": vocab | {"<lost>": LOST}, "unk_token": "<lost>", "fuse_unk": False}
+    return library.Tokenizer.from_str(json.dumps(content))
 
 
 def parquet_file(path: str):
@@ -208,8 +234,9 @@ class Worker:
     def __init__(self, job: Job, folder: str):
         self.job = job
         self.folder = folder
-        self.tokenizer, _ = load_tokenizer(job.tokenizer)
-        self.tokenizer.encode_special_tokens = job.special_strings_as_text
+        self.tokenizer = prepared(load_tokenizer(job.tokenizer)[0], job.special_strings_as_text)
+        finder = loss_finder(job.tokenizer)
+        self.loss_finder = finder and prepared(finder, job.special_strings_as_text)
         # Special tokens that a text may have, by their ids.
         self.special = {i: token.content for i, token in self.tokenizer.get_added_tokens_decoder().items()
                         if token.special and not job.special_strings_as_text}
@@ -234,15 +261,23 @@ class Worker:
         """Whether the text itself has a special token, not the tokenizer around it."""
         return any(self.special[i] in text for i in self.special.keys() & ids)
 
+    def are_lossy(self, texts: list[str]) -> list[bool]:
+        """Whether characters of each text have no ids."""
+        if self.loss_finder is None:
+            return [False] * len(texts)
+        return [LOST in encoding.ids for encoding in self.loss_finder.encode_batch_fast(texts, add_special_tokens=False)]
+
     def run(self, task: Task) -> list[list[int]]:
         """For each input: its number, and its counts, which Output lists."""
-        counts = {i: [i, 0, 0, 0, 0] for i in range(task.first, task.last)}
+        counts = {i: [i, 0, 0, 0, 0, 0] for i in range(task.first, task.last)}
         path = f"{self.folder}/{task.number}"
         with open(f"{path}.ids", "wb") as ids_file, open(f"{path}.lengths", "wb") as lengths_file:
 
             def write(batch: list[tuple[int, str]]) -> None:
-                for (i, text), ids in zip(batch, self.ids_of([text for _, text in batch])):
+                texts = [text for _, text in batch]
+                for (i, text), ids, is_lossy in zip(batch, self.ids_of(texts), self.are_lossy(texts)):
                     count = counts[i]
+                    count[5] += is_lossy
                     if ids:
                         ids_file.write(array.array(self.job.id_type(), ids))
                         lengths_file.write(array.array("i", [len(ids)]))
@@ -279,7 +314,7 @@ def work(job: Job, folder: str, pipe) -> None:
         try:
             worker = worker or Worker(job, folder)
             result = worker.run(task)
-        except (Failure, OSError) as error:
+        except Exception as error:  # The other process has the remedy, or ends by it.
             result = error
         pipe.send(result)
 
@@ -298,6 +333,12 @@ class Workers:
             there.close()
             self.processes.append(process)
             self.idle.put(here)
+
+    def are_lossy(self, texts: list[str]) -> list[bool]:
+        """Whether characters of each text have no ids."""
+        if self.loss_finder is None:
+            return [False] * len(texts)
+        return [LOST in encoding.ids for encoding in self.loss_finder.encode_batch_fast(texts, add_special_tokens=False)]
 
     def run(self, task: Task) -> list[list[int]]:
         """The counts of a task. Called by as many threads as there are processes."""

@@ -40,6 +40,8 @@ SHARE, LEAST_TASK, MOST_TASK = 1024, MIB // 4, 8 * MIB
 # For each process. A long document keeps one of them, and the others go on.
 TASKS_AHEAD = 64
 BAR_WIDTH = 30
+# Documents that may lose characters.
+MOST_LOSSY = 0.01
 NAMED, END_OF_TEXT = "named by --eod", "<|endoftext|>"
 
 
@@ -254,6 +256,15 @@ def about_ends(job: Job) -> str:
     return f"{line}; --eod names another"
 
 
+def refuse_loss(output: Output) -> None:
+    """Refuses a tokenizer that is made for another kind of text."""
+    documents = output.total(0) + output.total(2)
+    if output.total(4) > MOST_LOSSY * documents:
+        output.remove()
+        raise Failure(f"{output.job.tokenizer} loses characters of {output.total(4):,} of {documents:,} documents: it has neither tokens nor "
+                      "bytes for them, and no unknown token; take the model's own tokenizer, or mend this one")
+
+
 def run(options: argparse.Namespace) -> None:
     begun = time.monotonic()
     output = Output(options.out, make_job(options))
@@ -262,10 +273,11 @@ def run(options: argparse.Namespace) -> None:
             print(f"going on from {output.folder}: {output.total(1):,} ids are there", file=sys.stderr)
         try:
             run_tasks(output, options.processes)
+            refuse_loss(output)
             if output.total(1) == 0:
                 raise Failure("no document has text; name inputs that have some")
         finally:
-            if output.total(1) == 0:
+            if output.total(1) == 0 and output.folder.exists():
                 output.remove()
     output.finish()
     job, size, seconds = output.job, sum(size for _, _, size, _ in output.job.inputs), time.monotonic() - begun
@@ -276,6 +288,8 @@ def run(options: argparse.Namespace) -> None:
     print(about_ends(job))
     if special := output.total(3):
         print(f"{special:,} of them have special tokens in their text, which became control ids; --special-strings-as-text takes them as text")
+    if lossy := output.total(4):
+        print(f"{lossy:,} of them lost characters that the tokenizer has neither tokens nor bytes for")
 
 
 def main() -> None:

@@ -21,6 +21,13 @@ TOKENIZERS = """
 import json, os, pathlib, re, signal, time, types
 __version__ = "1.2.3"
 
+class ByteLevel:
+    @staticmethod
+    def alphabet():
+        return ["a", "b"]
+
+pre_tokenizers = types.SimpleNamespace(ByteLevel=ByteLevel)
+
 class Encoding:
     def __init__(self, ids):
         self.ids = ids
@@ -36,6 +43,11 @@ class Tokenizer:
         self.calls = []
         self.encode_special_tokens = False
         return self
+
+    @classmethod
+    def from_str(cls, text):
+        (pathlib.Path(__file__).parent / "changed").write_text(text)
+        return cls.from_file(pathlib.Path(__file__).parent / "changed")
 
     def get_added_tokens_decoder(self):
         return {self.vocab[token]: types.SimpleNamespace(content=token, special=token != "plain") for token in self.added}
@@ -79,7 +91,9 @@ class Tokenizer:
             with open(here / "log", "a") as log:
                 log.write(text[:4] + "\\n")
         first, last = ([self.first], self.last) if add_special_tokens else ([], [])
-        return [Encoding(first + [self.vocab[token] for token in self.tokens_of(text) if token != "_"] + last) for text in texts]
+        # "_" has no token.
+        lost = [self.model["vocab"][self.model["unk_token"]]] if self.model.get("unk_token") else []
+        return [Encoding(sum([lost if token == "_" else [self.vocab[token]] for token in self.tokens_of(text)], first) + last) for text in texts]
 """
 ALPHABET = {letter: i for i, letter in enumerate("abcdefghijklmnopqrstuvwxyz \n\u00e9")}
 LETTERS, EOD = len(ALPHABET), 500
@@ -93,8 +107,9 @@ class TokenizeTextTest(ScriptTest):
         self.write_tokenizer({**ALPHABET, "<end>": EOD})
         self.write("model/tokenizer_config.json", '{"eos_token": {"content": "<end>"}}')
 
-    def write_tokenizer(self, vocab: dict, first: int = 0, last: tuple[int, ...] = (), added: tuple[str, ...] = ()):
-        self.write("model/tokenizer.json", json.dumps({"vocab": vocab, "first": first, "last": last, "added": added}))
+    def write_tokenizer(self, vocab: dict, first: int = 0, last: tuple[int, ...] = (), added: tuple[str, ...] = (),
+                        **more):
+        self.write("model/tokenizer.json", json.dumps({"vocab": vocab, "first": first, "last": last, "added": added, "model": {}} | more))
 
     def tool(self, *arguments, tokenizer="model") -> subprocess.CompletedProcess:
         return subprocess.run([sys.executable, ROOT / "tools/tokenize_text.py", "--tokenizer", tokenizer, *arguments], cwd=self.folder,
@@ -143,7 +158,7 @@ class TokenizeTextTest(ScriptTest):
         digest = hashlib.sha256("one\ntwo\u00e9\n".encode()).hexdigest()
         self.assertEqual(sources["inputs"][0],
                          {"path": "a.txt", "bytes": 10, "sha256": digest, "documents": 1, "ids": 10, "empty_documents": 0,
-                          "documents_with_special_strings": 0})
+                          "documents_with_special_strings": 0, "documents_with_lost_characters": 0})
         self.assertEqual(sorted(path.name for path in self.folder.glob("out.*")), ["out.bin", "out.idx", "out.sources.json"])
 
     def test_lines_are_documents(self):
@@ -211,6 +226,30 @@ class TokenizeTextTest(ScriptTest):
         self.assertEqual(len(printed.splitlines()), 2)
         ids = array.array("H", (self.folder / "text.bin").read_bytes())
         self.assertEqual(list(ids), [0, *(vocab[letter] for letter in "<end>"), 1, EOD, 0, 1, EOD, EOD + 1, EOD])
+
+    def test_lost_characters(self):
+        vocab = {**ALPHABET, "<end>": EOD}
+        bpe = {"type": "BPE", "merges": [], "vocab": vocab, "unk_token": None}
+        all_bytes = {f"<0x{byte:02X}>": 1000 + byte for byte in range(256)}
+        self.write("a.txt", "ab\n" * 199 + "a_b\n")
+        for model, more, counted in (
+            (bpe, {}, True),
+            (bpe | {"vocab": {"a": 0}}, {"pre_tokenizer": {"type": "ByteLevel"}}, True),
+            (bpe, {"pre_tokenizer": {"type": "ByteLevel"}}, False),
+            (bpe | {"byte_fallback": True}, {}, True),
+            (bpe | {"byte_fallback": True, "vocab": all_bytes}, {}, False),
+            (bpe | {"unk_token": "<end>", "vocab": vocab}, {}, False),
+            ({"type": "WordLevel", "vocab": vocab}, {}, False),
+        ):
+            self.write_tokenizer(vocab, model=model, **more)
+            printed = self.succeed("--document", "line", "a.txt", "--vocab", "501", "-o", "out", "--no-eod")
+            self.assertEqual(printed.splitlines()[2:], ["1 of them lost characters that the tokenizer has neither tokens nor bytes for"] * counted)
+            for path in self.folder.glob("out.*"):
+                path.unlink()
+        self.write("a.txt", "ab\n" * 98 + "a_b\n_\n")
+        self.write_tokenizer(vocab, model=bpe)
+        self.refuse("model/tokenizer.json loses characters of 2 of 100 documents: it has neither tokens nor bytes", "--document", "line", "a.txt",
+                    "-o", "out")
 
     def test_large_vocabulary_takes_four_bytes(self):
         self.write("a", "ab")
