@@ -133,7 +133,8 @@ def is_longer(most: int) -> str:
 
 def decode(path: str, data: bytes, offset: int) -> str:
     try:
-        return data.decode()
+        # The mark that some programs begin a file with belongs to no document.
+        return data.decode().removeprefix("\ufeff" if offset == 0 else "")
     except UnicodeDecodeError as error:
         raise failure_at(path, offset + error.start, f"is not UTF-8: it has the byte {data[error.start]:#04x}; convert the file "
                          "(iconv -f latin1 -t utf-8, for instance), or leave it out") from None

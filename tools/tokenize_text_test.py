@@ -166,6 +166,12 @@ class TokenizeTextTest(ScriptTest):
         self.succeed("--document", "line", "a.txt", "-o", "out")
         self.assertEqual(self.documents(), self.expected("one", "two", " ", "three"))
 
+    def test_byte_order_mark_is_left_out(self):
+        self.write("a.txt", "\ufeffone")
+        self.write("b.jsonl", '\ufeff{"text": "two"}\n{"text": "three"}\n')
+        self.succeed("a.txt", "b.jsonl", "-o", "out")
+        self.assertEqual(self.documents(), self.expected("one", "two", "three"))
+
     def test_json_lines(self):
         self.write("a.jsonl", '{"body": "one", "text": 1}\n\n{"body": ""}\n{"body": "\\u00e9"}')
         self.write("b.ndjson", '{"body": "two"}\n')
