@@ -42,7 +42,7 @@ lr = "let rise = floor(steps / 10) in 3e-4 * warmup(rise) * cosine(rise, 0.1)"
 weight_decay = 0.1
 
 [data]
-# Token files, relative to this file; `shardc tokenize --bytes TEXT -o tokens.bin` makes one of bytes.
+# Token files, relative to this file; {}
 tokens = ["tokens.bin"]
 # Tokens at the end of the stream that are held out for evaluation.
 eval_tokens = 0
@@ -60,7 +60,12 @@ log_every = 10
 # Steps between saves. The same command continues a run from its newest checkpoint.
 every = 500
 {})toml",
-                     model, start);
+                     model,
+                     // A model that is there already knows the ids of its own tokenizer alone.
+                     start.empty() ? "`shardc tokenize --bytes TEXT -o tokens.bin` makes one of bytes."
+                                   : "tools/tokenize_text.py makes them by the model's own tokenizer, and\n# `format = "
+                                     "\"megatron\"` reads them.",
+                     start);
 }
 
 }  // namespace shardc

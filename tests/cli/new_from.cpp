@@ -57,7 +57,9 @@ TEST(NewFrom, WritesSizesOfConfig) {
                 AllOf(HasSubstr(fmt::format("family = \"{}\"\nlayers = 2\n", type)),
                       HasSubstr("# The model takes sequences of at most 64 tokens.\nseq = 64\n"),
                       HasSubstr("vocab = 257\n"), HasSubstr("norm_eps = 1e-05\ntied = false\nrope_theta = 5000.0\n"),
-                      HasSubstr("[start]\n"), HasSubstr(fmt::format("first = {{ seed = \"../{}", type))));
+                      HasSubstr("; tools/tokenize_text.py makes them by the model's own tokenizer, and\n"),
+                      Not(HasSubstr("tokenize --bytes")), HasSubstr("[start]\n"),
+                      HasSubstr(fmt::format("first = {{ seed = \"../{}", type))));
     const Finished planned = RunNew({"plan", "--explain", path});
     EXPECT_EQ(planned.exit_code, 0) << planned.err;
     EXPECT_THAT(planned.err, Not(HasSubstr("seed")));
