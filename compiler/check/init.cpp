@@ -2,27 +2,18 @@
 // the value is for each, is for the passes to judge: they know the parameters.
 
 #include "compiler/check/check_context.h"
-#include "compiler/expr/init_schemes.h"
+#include "compiler/recipe/owned_keys.h"
 
 namespace shardc {
 
 auto CheckInit(CheckContext& context) -> void {
-  constexpr std::string_view StdVariable = "init_std";
   const InitSection& init = context.recipe().init;
-  bool uses_std = false;
+  bool are_sound = context.IsSound(init.scheme);
   for (const InitRule& rule : init.rule) {
-    if (!context.IsSound(rule.value)) {
-      uses_std = true;
-      continue;
-    }
-    const ExprResult<Expr> expr = ParseExpr(rule.value->text, ExprKind::Rule);
-    ReportExprErrors(context, rule.value.at, expr.errors);
-    // A rule with faults may have meant to.
-    uses_std = uses_std || !expr.ok() || UsesVariable(expr.value, StdVariable);
-  }
-  if (init.scheme.is_set && context.IsSound(init.scheme)) {
-    for (const InitSchemeRule& rule : InitSchemeNamed(*init.scheme).rules) {
-      uses_std = uses_std || UsesVariable(ParseExpr(rule.value, ExprKind::Rule).value, StdVariable);
+    if (context.IsSound(rule.value)) {
+      ReportExprErrors(context, rule.value.at, ParseExpr(rule.value->text, ExprKind::Rule).errors);
+    } else {
+      are_sound = false;
     }
   }
   const bool has_rules = !init.rule.empty() || init.scheme.is_set || !init.scheme.is_known;
@@ -33,10 +24,10 @@ auto CheckInit(CheckContext& context) -> void {
         .Emit();
     return;
   }
-  if (init.std.is_set && !uses_std && context.IsSound(init.scheme) && context.IsRead("init.rule")) {
+  if (init.std.is_set && are_sound && context.IsRead("init.rule") && !UsesStd(context.recipe())) {
     context.diags().Report(
         init.std.at, DiagnosticKind::KeyHasNoEffect, "std",
-        fmt::format("no rule{} uses `{}`", init.scheme.is_set ? " and nothing in the scheme" : "", StdVariable));
+        fmt::format("no rule{} uses `init_std`", init.scheme.is_set ? " and nothing in the scheme" : ""));
   }
 }
 

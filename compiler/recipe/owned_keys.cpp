@@ -6,6 +6,8 @@
 #include "compiler/base/family_keys.h"
 #include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
+#include "compiler/expr/expr.h"
+#include "compiler/expr/init_schemes.h"
 
 namespace shardc {
 
@@ -68,6 +70,26 @@ auto SkipsUpdates(const Recipe& recipe) -> bool {
 auto HasNoEffect(const Recipe& recipe, std::string_view section, std::string_view key) -> bool {
   return section == "train" && (((key == "spike_window" || key == "spike_sigma") && !JudgesSpikes(recipe)) ||
                                 (key == "max_skipped" && !SkipsUpdates(recipe)));
+}
+
+auto UsesStd(const Recipe& recipe) -> bool {
+  const auto uses = [](std::string_view text) {
+    const ExprResult<Expr> expr = ParseExpr(text, ExprKind::Rule);
+    return !expr.ok() || UsesVariable(expr.value, "init_std");
+  };
+  const InitSection& init = recipe.init;
+  return std::ranges::any_of(init.rule, [&](const InitRule& rule) { return uses(rule.value->text); }) ||
+         (init.scheme.is_set && init.scheme->is_accepted() &&
+          std::ranges::any_of(InitSchemeNamed(*init.scheme).rules,
+                              [&](const InitSchemeRule& rule) { return uses(rule.value); }));
+}
+
+auto IsIdle(const Recipe& recipe, std::string_view section, std::string_view key) -> bool {
+  const DataSection& data = recipe.data;
+  const bool is_sequential = data.order->is_accepted() && *data.order == SampleOrder::Sequential;
+  return HasNoEffect(recipe, section, key) || (section == "init" && key == "std" && !UsesStd(recipe)) ||
+         (section == "data" && (data.synthetic.is_set ? key == "format" || key == "order" || key == "scan"
+                                                      : key == "seed" && is_sequential));
 }
 
 static auto OverlapsStreams(const Recipe& recipe) -> bool {

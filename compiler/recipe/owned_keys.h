@@ -34,6 +34,10 @@ auto JudgesSpikes(const Recipe& recipe) -> bool;
 auto SkipsUpdates(const Recipe& recipe) -> bool;
 /// Is it a key of [train] that acts beside another key alone, which the recipe does not set so?
 auto HasNoEffect(const Recipe& recipe, std::string_view section, std::string_view key) -> bool;
+/// Returns true if a rule or the scheme of [init] reads `init_std`, or has a fault, so that it may have meant to.
+auto UsesStd(const Recipe& recipe) -> bool;
+/// Returns true if the default of `section.key` would do nothing if it was written beside the recipe's other keys.
+auto IsIdle(const Recipe& recipe, std::string_view section, std::string_view key) -> bool;
 /// Of a key that is not set: does the recipe have its default?
 auto TakesDefault(const Recipe& recipe, const KeyInfo& key) -> bool;
 

@@ -39,9 +39,9 @@ class RecipePrinter {
     ForEachKey(table, [&](const KeyInfo& key, const auto& leaf) {
       if (recipe_.IsAssumed(leaf.at)) {
         text_ += fmt::format("# {} = {}  # assumed\n", key.name, WriteToml(leaf.value));
-      } else if (leaf.is_set || TakesDefault(recipe_, key)) {
+      } else if (leaf.is_set || (TakesDefault(recipe_, key) && !IsIdle(recipe_, key.section, key.name))) {
         text_ += fmt::format("{} = {}  # {}\n", key.name, WriteToml(leaf.value), From(leaf.at, leaf.is_set));
-      } else if (HasNoEffect(recipe_, key.section, key.name)) {
+      } else if (IsIdle(recipe_, key.section, key.name)) {
         text_ += fmt::format("# {} = {}  # default, without effect here\n", key.name, WriteToml(leaf.value));
       } else if (!IsLacked(recipe_, key.section, key.name)) {
         text_ += fmt::format("# {}: unset; {}\n", key.name, key.doc);

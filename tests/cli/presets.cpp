@@ -113,6 +113,23 @@ TEST(KnownModels, AreWrittenOutByEmit) {
   EXPECT_THAT(finished.out, HasSubstr("\n# micro = 1  # assumed\n"));
 }
 
+TEST(KnownModels, AreWrittenOutWithoutWarning) {
+  const TemporaryFolder folder;
+  const std::string begin =
+      "[model]\npreset = \"llama-debug\"\n[optimizer]\nlr = 1\n[batch]\nmicro = 1\n[train]\nsteps = 1\n";
+  const std::string rule = "[[init.rule]]\nmatch = \"*\"\nvalue = \"normal(0, 0.02)\"\n";
+  for (const std::string& text :
+       {begin + "[data]\nsynthetic = \"zipf\"\n", begin + "[data]\nsynthetic = \"zipf\"\nseed = 3\n" + rule,
+        begin + "[data]\ntokens = [\"r.toml\"]\nformat = \"u8\"\norder = \"sequential\"\n"}) {
+    const std::string path = WriteIn(folder, "r.toml", text);
+    const Finished emitted = RunIt({"plan", "--emit=recipe", path});
+    EXPECT_EQ(emitted.exit_code, 0) << emitted.err;
+    const std::string written = WriteIn(folder, "written.toml", emitted.out);
+    EXPECT_EQ(RunIt({"plan", written}).out, RunIt({"plan", path}).out);
+    EXPECT_EQ(RunIt({"check", written}).err, RunIt({"check", path}).err);
+  }
+}
+
 TEST(KnownModels, AreTheSameChoiceWrittenOut) {
   const TemporaryFolder folder;
   for (const PresetRow& row : PresetRows()) {
