@@ -5,7 +5,6 @@ import math
 import os
 import pathlib
 import shutil
-import struct
 import subprocess
 import sys
 import unittest
@@ -223,33 +222,6 @@ sys.exit(fails)
             self.assertEqual((result.returncode, result.stdout), (2, ""))
             self.assertIn(f"tools/dev goldens: no golden case has `{arguments[-1]}` in its name", result.stderr)
             self.assertIn(near, result.stderr)
-
-    def test_metrics_to_tensorboard(self):
-        self.write("run/metrics.jsonl", """{"step":300,"loss":2.5,"lr":null,"skipped":"spike","time":"2026-11-23T00:00:01Z"}
-            {"step":301,"eval_loss":1.25}""")
-        result = run(sys.executable, ROOT / "tools" / "metrics_to_tensorboard.py", self.folder / "run", self.folder / "log")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        (path,) = (self.folder / "log").iterdir()
-        data = path.read_bytes()
-        records = []
-        while data:
-            (size,) = struct.unpack("<Q", data[:8])
-            records.append(data[12 : 12 + size])
-            data = data[16 + size :]
-        self.assertEqual(records[0], b"\x1a\x0dbrain.Event:2")
-        # 300 is 0xac 0x02 in protobuf; one value, as null and the word are no numbers.
-        time = struct.pack("<d", 1795392001)
-        loss = b"\x0a\x0b\x0a\x04loss\x15" + struct.pack("<f", 2.5)
-        self.assertEqual(records[1], b"\x09" + time + b"\x10\xac\x02\x2a\x0d" + loss)
-        self.assertIn(b"eval_loss\x15" + struct.pack("<f", 1.25), records[2])
-        # The check sums of the first record, which TensorBoard itself has accepted.
-        self.assertEqual(path.read_bytes()[:31].hex(), "0f000000000000006d532b091a0d627261696e2e4576656e743a32fc985129")
-
-    def test_metrics_to_tensorboard_without_a_run(self):
-        for arguments in [], ["run"], ["missing", "log"]:
-            result = run(sys.executable, ROOT / "tools" / "metrics_to_tensorboard.py", *arguments)
-            self.assertEqual(result.returncode, 1)
-            self.assertRegex(result.stderr, r"^usage: metrics_to_tensorboard\.py RUN_FOLDER LOG_FOLDER; .*\n$")
 
     def test_bigram(self):
         # Training part 0 1 0 1 0 1: from 0, 1 was seen three times of three; from 1, 0 twice of two. Vocabulary 2, add one.

@@ -257,9 +257,8 @@ TEST(OtherTools, AnswersNameWhatIsHere) {
       "[train]\ntensorboard = true\n");
   EXPECT_THAT(report,
               HasSubstr("help: write model.preset, such as \"llama3-8b\"; `shardc presets` lists the models\n"));
-  EXPECT_THAT(report,
-              HasSubstr("note: `enable_tensorboard`: a run writes metrics.jsonl; tools/metrics_to_tensorboard.py"));
-  EXPECT_THAT(report, HasSubstr("help: a run writes metrics.jsonl; tools/metrics_to_tensorboard.py"));
+  EXPECT_THAT(report, HasSubstr("note: `enable_tensorboard`: a run writes metrics.jsonl; tools/log_metrics.py"));
+  EXPECT_THAT(report, HasSubstr("help: a run writes metrics.jsonl; tools/log_metrics.py"));
   EXPECT_THAT(report, HasSubstr("note: `enable_profiling`: on the command line: `shardc run RECIPE --trace FILE"));
 }
 

@@ -41,7 +41,7 @@ install(FILES schemas/recipe.schema.json schemas/plan_format.md schemas/random.m
 install(CODE "execute_process(COMMAND \"$<TARGET_FILE:shardc>\" schema --plan COMMAND_ERROR_IS_FATAL ANY
     OUTPUT_FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/doc/shardc/schemas/plan.schema.json\")" COMPONENT compiler)
 install(FILES tests/gpu/last_run.json DESTINATION share/doc/shardc/tests/gpu COMPONENT compiler)
-install(PROGRAMS tools/metrics_to_tensorboard.py tools/tokenize_text.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
+install(PROGRAMS tools/log_metrics.py tools/tokenize_text.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
 install(FILES tools/tokenize_output.py tools/tokenize_tasks.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
 install(FILES ${LIBTORCH}/lib/libtorch_cpu.so ${LIBTORCH}/lib/libc10.so ${LIBTORCH}/lib/libgomp.so.1
   ${LIBTORCH}/lib/libcudart.so.13 ${LIBTORCH}/lib/libcupti.so.13 DESTINATION lib/shardc COMPONENT libtorch)
