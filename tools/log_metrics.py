@@ -362,6 +362,8 @@ def main() -> int:
             sys.exit(f"error: the package {options.tracker} cannot be loaded ({error}): pip install {options.tracker}")
     dest = options.dest or "shardc" if package else os.path.abspath(options.dest or f"logs/{run.name}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not package and pathlib.Path(dest).resolve().is_relative_to(run):
+        sys.exit(f"error: {dest} lies in the run directory; name a folder outside of it")
     with contextlib.suppress(KeyboardInterrupt):
         if not (run / "metrics.jsonl").exists():
             if options.once:

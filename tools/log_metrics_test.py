@@ -344,6 +344,7 @@ class LogMetricsTest(ScriptTest):
 
     def test_mistakes(self):
         self.assertEqual(self.call("wandb", "--once", code=1), "error: run has no metrics.jsonl; name the directory of a run\n")
+        self.assertIn("/run/logs lies in the run directory", self.call("tensorboard", "run/logs", code=1))
         self.write("fakes/wandb/__init__.py", "import nonesuch_of_wandb")
         self.assertRegex(self.call("wandb", code=1), r"^error: the package wandb cannot be loaded \(.*\): pip install wandb\n$")
         self.assertIn("invalid choice: 'nonesuch'", self.call("nonesuch", code=2))
