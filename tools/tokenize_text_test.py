@@ -93,7 +93,8 @@ class Tokenizer:
         first, last = ([self.first], self.last) if add_special_tokens else ([], [])
         # "_" has no token.
         lost = [self.model["vocab"][self.model["unk_token"]]] if self.model.get("unk_token") else []
-        return [Encoding(sum([lost if token == "_" else [self.vocab[token]] for token in self.tokens_of(text)], first) + last) for text in texts]
+        ids = lambda token: lost if token == "_" else [self.vocab[token]]
+        return [Encoding(first + [i for token in self.tokens_of(text) for i in ids(token)] + last) for text in texts]
 """
 ALPHABET = {letter: i for i, letter in enumerate("abcdefghijklmnopqrstuvwxyz \n\u00e9")}
 LETTERS, EOD = len(ALPHABET), 500

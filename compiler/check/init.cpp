@@ -8,7 +8,7 @@ namespace shardc {
 
 auto CheckInit(CheckContext& context) -> void {
   const InitSection& init = context.recipe().init;
-  bool are_sound = context.IsSound(init.scheme);
+  bool are_sound = !init.scheme.is_set || context.IsSound(init.scheme);
   for (const InitRule& rule : init.rule) {
     if (context.IsSound(rule.value)) {
       ReportExprErrors(context, rule.value.at, ParseExpr(rule.value->text, ExprKind::Rule).errors);
@@ -24,7 +24,8 @@ auto CheckInit(CheckContext& context) -> void {
         .Emit();
     return;
   }
-  if (init.std.is_set && are_sound && context.IsRead("init.rule") && !UsesStd(context.recipe())) {
+  if (init.std.is_set && are_sound && context.IsSound(init.scheme) && context.IsRead("init.rule") &&
+      !UsesStd(context.recipe())) {
     context.diags().Report(
         init.std.at, DiagnosticKind::KeyHasNoEffect, "std",
         fmt::format("no rule{} uses `init_std`", init.scheme.is_set ? " and nothing in the scheme" : ""));

@@ -86,10 +86,11 @@ auto UsesStd(const Recipe& recipe) -> bool {
 
 auto IsIdle(const Recipe& recipe, std::string_view section, std::string_view key) -> bool {
   const DataSection& data = recipe.data;
+  const bool makes_tokens = data.synthetic->is_accepted() && *data.synthetic != Synthetic::None;
   const bool is_sequential = data.order->is_accepted() && *data.order == SampleOrder::Sequential;
   return HasNoEffect(recipe, section, key) || (section == "init" && key == "std" && !UsesStd(recipe)) ||
-         (section == "data" && (data.synthetic.is_set ? key == "format" || key == "order" || key == "scan"
-                                                      : key == "seed" && is_sequential));
+         (section == "data" &&
+          (makes_tokens ? key == "format" || key == "order" || key == "scan" : key == "seed" && is_sequential));
 }
 
 static auto OverlapsStreams(const Recipe& recipe) -> bool {

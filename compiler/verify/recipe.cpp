@@ -5,9 +5,9 @@
 // 2. Hold the plan's header against the header that these keys give.
 // 3. Hold keys against what ops, triggers and halts have of them.
 //
-// A plan may leave out any key but start.first where it begins from a seed. Keys of which a plan has no such fact may
-// have any value of their type: units, blocks that are recomputed, the residual stream, names of token files, how a
-// start finds its checkpoint.
+// A plan may leave out all keys, and any key but start.first if it begins from a seed. Keys of which a plan has no such
+// fact may have any value of their type: units, blocks that are recomputed, the residual stream, names of token files,
+// how a start finds its checkpoint.
 #include <set>
 
 #include "compiler/base/glob.h"
@@ -315,7 +315,7 @@ auto RecipeVerifier::Start() -> void {
     Refuse("start.first", WriteToml(*first), "begins from {}",
            plan_.seed.is_set() ? ToText(plan_.seed) : "no checkpoint");
   }
-  if (!first && plan_.seed.is_set()) {
+  if (!first && plan_.seed.is_set() && !plan_.recipe.empty()) {
     findings_.Add("header-recipe"_rule, "the plan begins from {}, and no line `recipe start.first` says what it loads",
                   ToText(plan_.seed));
   }

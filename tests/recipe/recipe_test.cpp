@@ -52,11 +52,12 @@ auto ForEachSoundCase(const std::function<void(const Recipe&)>& use) -> void {
   }
 }
 
-/// Returns the text of a recipe without the comments, which say where the values come from.
+/// Returns the text of a recipe without the comments, which say where the values come from, and if they have an effect.
 auto ValuesOf(const Recipe& recipe) -> std::string {
   std::string values;
   for (const std::string& line : LinesOf(PrintRecipe(recipe))) {
-    values += line.substr(0, line.rfind("  # ")) + "\n";
+    const size_t begin = line.ends_with("without effect here") ? 2 : 0;
+    values += line.substr(begin, line.rfind("  # ") - begin) + "\n";
   }
   return values;
 }
