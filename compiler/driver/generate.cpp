@@ -57,6 +57,10 @@ struct Question {
   bool takes_all_samples = false;
   /// Options of shardc-run.
   Arguments arguments;
+  /// The file that -o names; empty if the answer goes to stdout.
+  std::string output;
+  /// What is read besides the recipe, the checkpoint, and what the recipe names.
+  std::string tokens;
 };
 
 }  // namespace
@@ -117,6 +121,13 @@ static auto CompileFor(const Recipe& recipe, int64_t samples, const std::string&
   return plan;
 }
 
+/// Checks that the answer replaces nothing that is read, here or by a run of the recipe.
+static auto CheckOutput(const GenerateOptions& options, const Question& question, std::vector<std::string> inputs)
+    -> Status {
+  inputs.insert(inputs.end(), {options.recipe.path, options.checkpoint, question.tokens});
+  return question.output.empty() ? Status(Success{}) : CheckReplacesNone("-o", question.output, inputs);
+}
+
 static auto Generate(const GenerateOptions& options, const Question& question) -> Status {
   const std::string given = CheckpointAt(options.checkpoint);
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
@@ -128,6 +139,7 @@ static auto Generate(const GenerateOptions& options, const Question& question) -
     source.set_num_hosts((*place)->num_hosts());
   }
   ASSIGN_OR_RETURN(const auto recipe, source.Printed(source.Load()));
+  RETURN_IF_ERROR(CheckOutput(options, question, InputsOf(recipe)));
   ASSIGN_OR_RETURN(const auto ids, question.find_ids(recipe));
   const int64_t samples = CeilDiv(std::ssize(ids), *recipe.model.seq);
   ASSIGN_OR_RETURN(const auto plan, CompileFor(recipe, question.takes_all_samples ? samples : 1, given));
@@ -167,14 +179,11 @@ static auto IdsOfFile(const Recipe& recipe, const std::string& path) -> ErrorOr<
 }
 
 static auto Logits(const LogitsOptions& options) -> Status {
-  std::vector<std::string> inputs{options.recipe.path, options.tokens};
-  if (!options.checkpoint.empty()) {
-    inputs.push_back(options.checkpoint);
-  }
-  RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, inputs));
   return Generate(options, {.find_ids = [&](const Recipe& recipe) { return IdsOfFile(recipe, options.tokens); },
                             .takes_all_samples = true,
-                            .arguments = {"--logits", options.output}});
+                            .arguments = {"--logits", options.output},
+                            .output = options.output,
+                            .tokens = options.tokens});
 }
 
 /// Returns the ids of a prompt: numbers with commas or blanks between them, or the bytes of a text.

@@ -7,7 +7,6 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
-#include "compiler/check/recipe_data.h"
 #include "compiler/cost/notes.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/absolute_paths.h"
@@ -19,7 +18,6 @@
 #include "compiler/recipe/write.h"
 #include "compiler/report/init_table.h"
 #include "compiler/report/report.h"
-#include "compiler/start/seed.h"
 
 namespace shardc {
 
@@ -199,7 +197,7 @@ static auto ShowPlan(const Plan& plan, const Facts& facts, const PlanOptions& op
 static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOptions& options) -> Status {
   if (options.emit == "recipe") {
     ASSIGN_OR_RETURN(const auto recipe, source.Printed(source.Load()));
-    RETURN_IF_ERROR(CheckOutput(options, InputsOf(DataOf(recipe), HeadsOf(recipe), SeedPathOf(recipe))));
+    RETURN_IF_ERROR(CheckOutput(options, InputsOf(recipe)));
     return WriteOut(PrintRecipe(recipe), options.output);
   }
   RETURN_IF_ERROR(CheckWorkingDirectory());

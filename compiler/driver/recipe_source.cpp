@@ -7,11 +7,14 @@
 #include "compiler/base/files.h"
 #include "compiler/base/mapped.h"
 #include "compiler/base/printable.h"
+#include "compiler/check/recipe_data.h"
+#include "compiler/data/replaced_input.h"
 #include "compiler/diag/render_order.h"
 #include "compiler/driver/output.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/override.h"
 #include "compiler/recipe/presets.h"
+#include "compiler/start/seed.h"
 #include "compiler/verify/read_plan.h"
 
 namespace shardc {
@@ -114,6 +117,10 @@ auto ReadRecipeOrPlan(const std::string& path) -> NamedText {
   // One byte more than a plan may have; recipes have less.
   const auto text = ReadFile(path, MaxPlanBytes + 1);
   return text ? NamedText{.text = *text, .is_plan = IsPlanText(*text)} : NamedText{};
+}
+
+auto InputsOf(const Recipe& recipe) -> std::vector<std::string> {
+  return InputsOf(DataOf(recipe), HeadsOf(recipe), SeedPathOf(recipe));
 }
 
 auto SetOption(const RecipeOptions& options) -> GivenOption {

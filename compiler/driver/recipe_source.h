@@ -81,6 +81,9 @@ struct NamedText {
 /// Reads the file once, as what is piped in cannot be read again.
 auto ReadRecipeOrPlan(const std::string& path) -> NamedText;
 
+/// Returns what a run of the recipe reads besides the recipe: its files of tokens and targets, and its seed.
+auto InputsOf(const Recipe& recipe) -> std::vector<std::string>;
+
 /// One option of a command, and whether it was given.
 struct GivenOption {
   std::string_view name;

@@ -38,6 +38,14 @@ TEST(Outputs, ReplaceNothingThatIsRead) {
     return arguments;
   };
   ASSERT_EQ(RunProgram(Shardc(), with_small({"plan", recipe, "-o", plan})).exit_code, 0);
+  const std::string held_out = WriteIn(folder, "held_out.bin", ReadText(tokens));
+  const std::vector<std::string> logits{"logits", recipe, "--tokens", text, "--set", "data.eval=['held_out.bin']",
+                                        "-o"};
+  const auto logits_to = [&](const std::string& output) {
+    std::vector<std::string> arguments = with_small(logits);
+    arguments.insert(arguments.begin() + std::ssize(logits), output);
+    return arguments;
+  };
   const std::string plan_before = ReadText(plan);
   const std::string tokens_before = ReadText(tokens);
   for (const auto& arguments :
@@ -50,6 +58,10 @@ TEST(Outputs, ReplaceNothingThatIsRead) {
                                              with_small({"plan", recipe, "-o", tokens}),
                                              {"plan", plan, "-o", plan},
                                              {"tokenize", "--bytes", text, "-o", text},
+                                             logits_to(recipe),
+                                             logits_to(text),
+                                             logits_to(tokens),
+                                             logits_to(held_out),
                                              with_small({"run", recipe, "--trace", recipe}),
                                              with_small({"run", recipe, "--trace", tokens}),
                                              {"run", plan, "--trace", plan}}) {
@@ -61,6 +73,7 @@ TEST(Outputs, ReplaceNothingThatIsRead) {
   EXPECT_EQ(ReadText(text), "some text");
   EXPECT_EQ(ReadText(plan), plan_before);
   EXPECT_EQ(ReadText(tokens), tokens_before);
+  EXPECT_EQ(ReadText(held_out), tokens_before);
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   // Another file may be replaced.
   EXPECT_EQ(RunProgram(Shardc(), with_small({"plan", recipe, "-o", plan})).exit_code, 0);
@@ -150,6 +163,11 @@ TEST(Outputs, LieOutsideOfRuns) {
     expect_refused({"new"}, name);
   }
   expect_refused(with_small({"plan"}, {"--emit=recipe", "-o"}), "run/metrics.jsonl");
+  // A seed.
+  std::filesystem::create_directory(folder / "model");
+  WriteIn(folder, "model/config.json", "{}");
+  expect_refused(with_small({"logits"}, {"--set", "start.first={ seed = 'model' }", "--tokens", text, "-o"}),
+                 "model/config.json");
   expect_refused(with_small({"plan"}, {"--format", "html", "-o"}), "run/metrics.jsonl");
   for (const std::string name : {"run/metrics.jsonl", "new_run/metrics.jsonl", "new_checkpoints/step"}) {
     expect_refused(with_small({"run"}, {"--set", "checkpoint.dir='" + (folder / "new_checkpoints") + "'", "--run-dir",
