@@ -1,46 +1,29 @@
 #include "compiler/driver/checkpoint_path.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "compiler/base/files.h"
+#include "compiler/checkpoint/what_lies_there.h"
 
 namespace shardc {
 
-/// Returns the newest checkpoint in a directory that is a run's or has its checkpoints; an empty text if it is neither.
-static auto NewestBelow(const std::string& path) -> std::string {
-  std::error_code unknown;
-  const std::filesystem::path folder(path);
-  std::string newest;
-  for (const auto& parent : {folder, folder / "checkpoints"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(parent, unknown)) {
-      const std::string name = entry.path().filename().string();
-      // Numbers have leading zeros. Folders with other names are being written, were replaced or are damaged.
-      if (IsCheckpointName(name) && std::filesystem::exists(entry.path() / ManifestName, unknown)) {
-        newest = std::max(newest, entry.path().string());
-      }
-    }
-  }
-  return newest;
-}
-
 auto ManifestAt(const std::string& checkpoint) -> ErrorOr<Manifest> {
-  const auto refused = [&](const Error& error) {
-    return Fail(ExitCode::Checkpoint, "--checkpoint {} is no checkpoint: {}: {}", checkpoint, ManifestName,
-                error.message);
+  const auto refused = [&](const std::string& why) {
+    return Fail(ExitCode::Checkpoint, "{} is no checkpoint: {}", checkpoint, why);
   };
   const auto path = std::filesystem::path(checkpoint) / ManifestName;
   const auto text = ReadFile(path.string(), MaxManifestBytes);
   if (!text) {
     std::error_code unknown;
-    const auto type = std::filesystem::status(path, unknown).type();
-    const bool is_another =
-        type == std::filesystem::file_type::not_found || type == std::filesystem::file_type::directory;
-    return is_another ? refused(text.error())
-                      : Fail(ExitCode::Environment, "{} cannot be read: {}", path.string(), text.error().message);
+    switch (std::filesystem::status(path, unknown).type()) {
+      case std::filesystem::file_type::not_found: return refused(WhatLiesAt(checkpoint));
+      case std::filesystem::file_type::directory:
+        return refused(fmt::format("{}: {}", ManifestName, text.error().message));
+      default: return Fail(ExitCode::Environment, "{} cannot be read: {}", path.string(), text.error().message);
+    }
   }
   auto manifest = ManifestFromText(*text);
-  return manifest ? std::move(manifest) : refused(manifest.error());
+  return manifest ? std::move(manifest) : refused(fmt::format("{}: {}", ManifestName, manifest.error().message));
 }
 
 auto CheckpointAt(const std::string& path) -> std::string {

@@ -12,7 +12,6 @@
 #include "compiler/base/printable.h"
 #include "compiler/base/text/parse_whole.h"
 #include "compiler/base/text/split.h"
-#include "compiler/check/check_recipe.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
@@ -59,7 +58,7 @@ struct Question {
   Arguments arguments;
   /// The file that -o names; empty if the answer goes to stdout.
   std::string output;
-  /// What is read besides the recipe, the checkpoint, and what the recipe names.
+  /// The file of --tokens; empty if the ids are in the options.
   std::string tokens;
 };
 
@@ -106,21 +105,6 @@ static auto ReadZeros(Recipe& recipe) -> Status {
   return Success{};
 }
 
-static auto CompileFor(const Recipe& recipe, int64_t samples, const std::string& checkpoint) -> ErrorOr<Plan> {
-  const SourceSet sources;
-  Diagnostics diagnostics(&sources);
-  Recipe changed = ForGivenIds(recipe, samples);
-  if (!changed.loss.head.empty()) {
-    RETURN_IF_ERROR(ReadZeros(changed));
-  }
-  CheckRecipe(changed, diagnostics);
-  auto plan = diagnostics.has_errors() ? ErrorOr<Plan>(Error{ExitCode::RecipeRejected, ""})
-                                       : Compile(changed, {.run_dir = RunDirOfCheckpoint(checkpoint)}, diagnostics);
-  FAIL_IF(!plan && diagnostics.has_errors(), ExitCode::RecipeRejected, "for one sample per rank: {}",
-          diagnostics.all().front().text);
-  return plan;
-}
-
 /// Checks that the answer replaces nothing that is read, here or by a run of the recipe.
 static auto CheckOutput(const GenerateOptions& options, const Question& question, std::vector<std::string> inputs)
     -> Status {
@@ -142,7 +126,11 @@ static auto Generate(const GenerateOptions& options, const Question& question) -
   RETURN_IF_ERROR(CheckOutput(options, question, InputsOf(recipe)));
   ASSIGN_OR_RETURN(const auto ids, question.find_ids(recipe));
   const int64_t samples = CeilDiv(std::ssize(ids), *recipe.model.seq);
-  ASSIGN_OR_RETURN(const auto plan, CompileFor(recipe, question.takes_all_samples ? samples : 1, given));
+  Recipe changed = ForGivenIds(recipe, question.takes_all_samples ? samples : 1);
+  if (!changed.loss.head.empty()) {
+    RETURN_IF_ERROR(ReadZeros(changed));
+  }
+  ASSIGN_OR_RETURN(const auto plan, source.CompileChanged(changed, {.run_dir = RunDirOfCheckpoint(given)}));
   ASSIGN_OR_RETURN(const auto checkpoint, CheckpointOrNewest(given, plan));
   RETURN_IF_ERROR(ManifestAt(checkpoint));
   const auto plan_path = TextInMemory(PrintPlan(plan));

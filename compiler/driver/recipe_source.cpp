@@ -85,6 +85,23 @@ auto RecipeSource::ReadPlan(std::string_view text) -> ErrorOr<Plan> {
   std::vector<std::string> faults;
   auto plan = ReadRunnablePlan(options_.path, text, &faults);
   const int16_t source = faults.empty() ? int16_t{-1} : sources_.Add(options_.path, "");
+auto RecipeSource::CompileChanged(const Recipe& recipe, const PipelineOptions& options) -> ErrorOr<Plan> {
+  Diagnostics found(&sources_);
+  CheckRecipe(recipe, found);
+  auto plan = found.has_errors() ? ErrorOr<Plan>(Error{ExitCode::RecipeRejected, ""}) : Compile(recipe, options, found);
+  // Those warnings that it shares with the recipe of Load are printed.
+  Diagnostics errors(&sources_);
+  for (const Diagnostic& diagnostic : found.all()) {
+    if (diagnostic.severity == Severity::Error) {
+      errors.Add(diagnostic);
+    }
+  }
+  if (errors.has_errors()) {
+    fmt::print(stderr, "{}", RenderText(errors, {.color = UseColor(ColorChoiceFromText(options_.color))}));
+  }
+  return plan;
+}
+
   for (const std::string& fault : faults) {
     diagnostics_.Report({source, 0, 0, 1}, DiagnosticKind::PlanRejected, fault);
   }

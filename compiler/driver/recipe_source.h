@@ -47,6 +47,8 @@ class RecipeSource {
   /// Of a plan file instead: judges it as `shardc run` does. Errors: with their message, as `run` prints it; the
   /// diagnostics hold each fault besides, for RenderJson.
   auto ReadPlan(std::string_view text) -> ErrorOr<Plan>;
+  /// Checks and compiles a recipe that was made from that of Load. Errors: as those of LoadAndCompile, and printed.
+  auto CompileChanged(const Recipe& recipe, const PipelineOptions& options) -> ErrorOr<Plan>;
   /// To stderr; after them, what was assumed.
   auto PrintDiagnostics() const -> void;
   /// Returns the result after PrintDiagnostics: `source.Printed(source.Load())`.

@@ -8,8 +8,8 @@
 #include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/check/expression_place.h"
-#include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/seed_contents.h"
+#include "compiler/checkpoint/what_lies_there.h"
 #include "compiler/expr/spelling.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/plan/text.h"
@@ -47,7 +47,7 @@ static auto FirstOf(const std::vector<std::string>& items, std::string_view sepa
 
 /// Reads what the run that once began from the directory put on record of it.
 static auto ReadRecord(const std::string& run_dir, const std::string& path) -> ErrorOr<SeedContents> {
-  const std::string none = fmt::format("it has neither {} nor {}", ManifestName, ConfigName);
+  const std::string none = WhatLiesAt(path);
   const auto directory = OpenDirectory(PosixFs(), run_dir);
   const auto status = directory ? StatusAt(*directory, SeedRecordName) : directory.error();
   FAIL_IF(!status || status->kind == EntryKind::Missing, ExitCode::Checkpoint, "{}", none);

@@ -162,8 +162,7 @@ TEST(Answers, ARunDirectoryStandsForItsNewestCheckpoint) {
     const Finished finished =
         RunProgram(Shardc(), {"eval", sound, "--set", "data.eval_tokens=64", "--checkpoint", name});
     EXPECT_EQ(finished.exit_code, 5);
-    EXPECT_THAT(finished.err,
-                StartsWith(fmt::format("error: --checkpoint {} is no checkpoint: manifest.json: ", newest)));
+    EXPECT_THAT(finished.err, StartsWith(fmt::format("error: {} is no checkpoint: manifest.json: ", newest)));
   }
 }
 
@@ -171,21 +170,58 @@ TEST(Answers, ARunDirectoryStandsForItsNewestCheckpoint) {
 TEST(Answers, WhatHasNoManifestIsNoCheckpoint) {
   const TemporaryFolder folder;
   const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
+  const std::string ids = WriteIn(folder, "ids.bin", std::string(8, '\1'));
   std::filesystem::create_directories(folder / "cut");
   WriteText(folder / "cut/manifest.json", "{\n");
+  for (const std::string name : {"step-00000022", "model", "distributed", "run/attempts"}) {
+    std::filesystem::create_directories(folder / name);
+  }
+  WriteText(folder / "model/config.json", "{}");
+  WriteText(folder / "distributed/.metadata", "");
   struct Case {
     std::string checkpoint;
-    const char* reason;
+    std::string reason;
   };
   for (const Case& c :
-       {Case{folder.path(), "No such file or directory"}, Case{folder / "absent", "No such file or directory"},
-        Case{sound, "Not a directory"}, Case{folder / "cut", "its first line is no digest"}}) {
+       {Case{folder.path(), "it has neither manifest.json nor config.json"},
+        Case{folder / "absent", "there is no such folder"},
+        Case{folder / "step-00000021", "there is no such folder; the nearest name is " + (folder / "step-00000022")},
+        Case{sound, "it is a file; name the folder that has it, " + folder.path()},
+        Case{folder / "model", "it is a model of Hugging Face; start a run from it: --set 'start.first={ seed = \"" +
+                                   (folder / "model") + "\" }'"},
+        Case{folder / "distributed",
+             "it is a distributed checkpoint of PyTorch (.metadata), which is not read; write it as a model of Hugging "
+             "Face first (safetensors and config.json), in torchtitan by "
+             "scripts/checkpoint_conversion/convert_to_hf.py"},
+        Case{folder / "run", "it is the directory of a run that has saved no checkpoint in it"},
+        Case{folder / "cut", "manifest.json: its first line is no digest"}}) {
     const Finished finished =
         RunProgram(Shardc(), {"eval", sound, "--set", "data.eval_tokens=64", "--checkpoint", c.checkpoint});
     EXPECT_EQ(finished.exit_code, 5) << c.checkpoint;
     EXPECT_EQ(finished.out, "");
-    EXPECT_EQ(finished.err,
-              fmt::format("error: --checkpoint {} is no checkpoint: manifest.json: {}\n", c.checkpoint, c.reason));
+    EXPECT_EQ(finished.err, fmt::format("error: {} is no checkpoint: {}\n", c.checkpoint, c.reason));
+    const Finished exported = RunProgram(Shardc(), {"export", c.checkpoint, "-o", folder / "exported"});
+    EXPECT_EQ(exported.exit_code, 5) << c.checkpoint;
+    EXPECT_EQ(exported.err, finished.err);
+    if (c.reason.starts_with("manifest.json") || c.checkpoint == folder / "model") {
+      continue;
+    }
+    // The seed of a recipe gets the same answer, from every command that reads it.
+    for (const std::string command : {"check", "sample", "logits"}) {
+      std::vector<std::string> arguments{command, sound, "--set", "start.first={ seed = '" + c.checkpoint + "' }"};
+      if (command != "check") {
+        arguments.insert(arguments.end(),
+                         {command == "sample" ? "--prompt-ids" : "--tokens", command == "sample" ? "1" : ids});
+      }
+      if (command == "logits") {
+        arguments.insert(arguments.end(), {"-o", "/dev/null", "--set", "data.format=u8"});
+      }
+      const Finished refused = RunProgram(Shardc(), arguments);
+      EXPECT_EQ(refused.exit_code, 3) << command;
+      EXPECT_THAT(refused.err, HasSubstr(fmt::format("the seed \"{}\" cannot be read: {} [seed-unreadable]",
+                                                     c.checkpoint, c.reason)))
+          << command;
+    }
   }
 }
 

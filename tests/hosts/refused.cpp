@@ -60,7 +60,7 @@ TEST(Refused, AnEvaluationWhoseCheckpointAHostLacks) {
   Job job({.hosts = 2, .processes = 1}, {training.Command("eval", {"--checkpoint", seed}),
                                          training.Command("eval", {"--checkpoint", training / "no"})});
   const std::string errors = ExpectRefused(job.Wait(), 5);
-  EXPECT_THAT(errors, HasSubstr("/no is no checkpoint: manifest.json: No such file or directory"));
+  EXPECT_THAT(errors, HasSubstr("/no is no checkpoint: there is no such folder"));
 }
 
 /// The others of the launch never come.
