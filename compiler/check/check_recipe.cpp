@@ -33,6 +33,9 @@ auto ReadAndCheck(const std::string& path, std::string text, const std::vector<s
                   SourceSet& sources, Diagnostics& diagnostics, const ReadOptions& options) -> ErrorOr<Recipe> {
   const int num_errors = diagnostics.num_errors();
   Recipe recipe = ReadSoundParts(path, std::move(text), overrides, sources, diagnostics, options.left_out);
+  if (!options.resolved_from.empty()) {
+    recipe.path = options.resolved_from;
+  }
   if (options.num_hosts > 1) {
     SetHosts(options.num_hosts, recipe, sources, diagnostics);
   }

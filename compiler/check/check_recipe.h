@@ -19,6 +19,8 @@ struct ReadOptions {
   LeftOut left_out = LeftOut::Refuse;
   /// Number of hosts of the launch; 1: as the recipe says.
   int64_t num_hosts = 1;
+  /// The recipe that this one was resolved from; empty if this one is as it was written.
+  std::string resolved_from = {};
 };
 
 /// Reads and checks: the faults of both stages are reported at once. The passes match patterns, and report theirs.

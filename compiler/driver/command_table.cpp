@@ -32,7 +32,7 @@ static auto WordsOf(const OptionRow& row) -> std::vector<std::string> {
     }
   } else if (row.long_name == "--unset") {
     words = KeyPaths();
-  } else if (row.metavar.find('|') != std::string::npos && row.metavar != "RECIPE|PLAN") {
+  } else if (row.metavar.find('|') != std::string::npos && !row.metavar.starts_with("RECIPE|")) {
     const auto parts = SplitAt(row.metavar, "|");
     words.assign(parts.begin(), parts.end());
   }

@@ -156,7 +156,11 @@ static auto ZshValue(const OptionRow& option) -> std::string {
                              : IsSetOption(option) ? "_shardc_set"
                              : IsDirectory(option) ? "_files -/"
                                                    : "_files";
-  return fmt::format(":{}:{}", option.metavar == "RECIPE|PLAN" ? "recipe or plan" : option.metavar, action);
+  const std::string_view noun = option.metavar == "RECIPE|PLAN"       ? "recipe or plan"
+                                : option.metavar == "RECIPE|PLAN|RUN" ? "recipe, plan or run directory"
+                                : option.metavar == "RECIPE|RUN"      ? "recipe or run directory"
+                                                                      : option.metavar;
+  return fmt::format(":{}:{}", noun, action);
 }
 
 static auto ZshArguments(const CommandRow& command) -> std::string {

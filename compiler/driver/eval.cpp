@@ -1,4 +1,4 @@
-// shardc eval RECIPE|PLAN --checkpoint DIR: the loss of a checkpoint on the held-out tokens, by shardc-run.
+// shardc eval RECIPE|PLAN|RUN --checkpoint DIR: the loss of a checkpoint on the held-out tokens, by shardc-run.
 
 #include <cstdlib>
 #include <memory>
@@ -33,6 +33,7 @@ static auto BecomeEvaluation(const std::string& plan_path, Device device, const 
 }
 
 static auto Eval(EvalOptions options) -> Status {
+  RETURN_IF_ERROR(TakeRecipeOfRun(options.recipe, options.checkpoint));
   options.checkpoint = CheckpointAt(options.checkpoint);
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {
@@ -60,7 +61,8 @@ static auto Eval(EvalOptions options) -> Status {
 
 auto DeclareEval(CommandOptions& options) -> Action {
   const auto values = std::make_shared<EvalOptions>();
-  DeclareRecipeOptions(options, values->recipe);
+  DeclareRecipeOptions(options, values->recipe, "RECIPE|PLAN|RUN",
+                       "a recipe (TOML), a plan file, or a run directory, for its newest recipe");
   options.Text("--checkpoint", values->checkpoint, "DIR",
                "the checkpoint to evaluate, or a run directory; default: the newest of the recipe's run");
   options.Choice("--format", values->format, {"text", "json"}, "format of the result");

@@ -10,6 +10,7 @@
 
 #include "compiler/base/mapped.h"
 #include "compiler/base/printable.h"
+#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/parse_whole.h"
 #include "compiler/base/text/split.h"
 #include "compiler/checkpoint/seed_contents.h"
@@ -112,10 +113,11 @@ static auto CheckOutput(const GenerateOptions& options, const Question& question
   return question.output.empty() ? Status(Success{}) : CheckReplacesNone("-o", question.output, inputs);
 }
 
-static auto Generate(const GenerateOptions& options, const Question& question) -> Status {
+static auto Generate(GenerateOptions options, const Question& question) -> Status {
+  RETURN_IF_ERROR(TakeRecipeOfRun(options.recipe, options.checkpoint));
   const std::string given = CheckpointAt(options.checkpoint);
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
-  FAIL_IF(named.is_plan, ExitCode::Usage, "{} is a plan, whose batch is what it is; name its recipe",
+  FAIL_IF(named.is_plan, ExitCode::Usage, "{} is a plan; name its recipe, or the directory of its run",
           options.recipe.path);
   RecipeSource source(options.recipe, named.text);
   source.set_file_checks(FileChecks::None);
@@ -179,6 +181,11 @@ static auto IdsOfPrompt(const SampleOptions& options, int64_t vocab) -> ErrorOr<
   Ids ids;
   if (options.prompt_ids.empty()) {
     for (const char byte : options.prompt) {
+    FAIL_IF(
+        vocab > UINT8_MAX + 1, ExitCode::Usage,
+        "--prompt is for models of bytes, and this model's vocabulary has {} ids; use tools/sample_text.py with its "
+        "tokenizer, or --prompt-ids",
+        Grouped(vocab));
       ids.push_back(static_cast<unsigned char>(byte));
     }
   }
@@ -214,7 +221,8 @@ static auto Sample(const SampleOptions& options) -> Status {
 }
 
 static auto DeclareGenerateOptions(CommandOptions& options, GenerateOptions& values) -> void {
-  DeclareRecipeOptions(options, values.recipe);
+  DeclareRecipeOptions(options, values.recipe, "RECIPE|RUN",
+                       "a recipe (TOML), or a run directory, for its newest recipe");
   options.Text("--checkpoint", values.checkpoint, "DIR",
                "the checkpoint to ask, or a run directory; default: the newest of the recipe's run");
 }

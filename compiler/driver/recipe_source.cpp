@@ -3,14 +3,18 @@
 #include "compiler/driver/recipe_source.h"
 
 #include <cstdio>
+#include <filesystem>
 
 #include "compiler/base/files.h"
+#include "compiler/base/json_reader.h"
 #include "compiler/base/mapped.h"
 #include "compiler/base/printable.h"
 #include "compiler/check/recipe_data.h"
+#include "compiler/checkpoint/what_lies_there.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/diag/render_order.h"
 #include "compiler/driver/output.h"
+#include "compiler/plan/attempts.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/override.h"
 #include "compiler/recipe/presets.h"
@@ -19,8 +23,9 @@
 
 namespace shardc {
 
-auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> void {
-  options.Positional("RECIPE|PLAN", values.path, "a recipe (TOML) or a plan file");
+auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values, const std::string& name,
+                          const std::string& doc) -> void {
+  options.Positional(name, values.path, doc);
   DeclareOverrides(options, values);
   options.Flag("--strict", values.is_strict, "treat warnings as errors");
   options.Choice("--color", values.color, {"auto", "always", "never"}, "colour of messages");
@@ -44,7 +49,7 @@ static auto OverridesOf(const RecipeOptions& options) -> std::vector<std::string
 RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::string> text, LeftOut left_out)
     : options_(options),
       text_(std::move(text)),
-      read_{.files = FileChecks::Judge, .left_out = left_out},
+      read_{.files = FileChecks::Judge, .left_out = left_out, .resolved_from = options.resolved_from},
       diagnostics_(&sources_) {
   diagnostics_.set_strict(options.is_strict);
 }
@@ -80,11 +85,6 @@ auto RecipeSource::LoadAndCompile(const PipelineOptions& options) -> ErrorOr<Pla
   return plan;
 }
 
-auto RecipeSource::ReadPlan(std::string_view text) -> ErrorOr<Plan> {
-  SetCheckContext(fmt::format("reading {}", options_.path));
-  std::vector<std::string> faults;
-  auto plan = ReadRunnablePlan(options_.path, text, &faults);
-  const int16_t source = faults.empty() ? int16_t{-1} : sources_.Add(options_.path, "");
 auto RecipeSource::CompileChanged(const Recipe& recipe, const PipelineOptions& options) -> ErrorOr<Plan> {
   Diagnostics found(&sources_);
   CheckRecipe(recipe, found);
@@ -102,6 +102,11 @@ auto RecipeSource::CompileChanged(const Recipe& recipe, const PipelineOptions& o
   return plan;
 }
 
+auto RecipeSource::ReadPlan(std::string_view text) -> ErrorOr<Plan> {
+  SetCheckContext(fmt::format("reading {}", options_.path));
+  std::vector<std::string> faults;
+  auto plan = ReadRunnablePlan(options_.path, text, &faults);
+  const int16_t source = faults.empty() ? int16_t{-1} : sources_.Add(options_.path, "");
   for (const std::string& fault : faults) {
     diagnostics_.Report({source, 0, 0, 1}, DiagnosticKind::PlanRejected, fault);
   }
@@ -134,6 +139,31 @@ auto ReadRecipeOrPlan(const std::string& path) -> NamedText {
   // One byte more than a plan may have; recipes have less.
   const auto text = ReadFile(path, MaxPlanBytes + 1);
   return text ? NamedText{.text = *text, .is_plan = IsPlanText(*text)} : NamedText{};
+}
+
+auto TakeRecipeOfRun(RecipeOptions& options, std::string& checkpoint) -> Status {
+  std::error_code unknown;
+  const std::filesystem::path attempts = std::filesystem::path(options.path) / AttemptsName;
+  if (!std::filesystem::is_directory(attempts, unknown)) {
+    return Success{};
+  }
+  ASSIGN_OR_RETURN(const auto directory, OpenDirectory(PosixFs(), options.path));
+  ASSIGN_OR_RETURN(const auto numbers, ListAttempts(directory));
+  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+    const std::filesystem::path folder = attempts / AttemptName(*number);
+    if (!std::filesystem::exists(folder / ResolvedRecipeName, unknown)) {
+      continue;
+    }
+    ASSIGN_OR_RETURN(const auto text, ReadFile((folder / AttemptFileName).string(), MaxAttemptBytes));
+    ASSIGN_OR_RETURN(const auto json, ParseJson(text, ExitCode::Environment));
+    ASSIGN_OR_RETURN(const auto asked, JsonReader(json, ExitCode::Environment).Object("asked"));
+    ASSIGN_OR_RETURN(options.resolved_from, asked.String("recipe"));
+    checkpoint = checkpoint.empty() && !NewestBelow(options.path).empty() ? options.path : checkpoint;
+    options.path = (folder / ResolvedRecipeName).string();
+    return Success{};
+  }
+  return Fail(ExitCode::Usage, "{} is the directory of a run that was launched from a plan; name its recipe",
+              options.path);
 }
 
 auto InputsOf(const Recipe& recipe) -> std::vector<std::string> {

@@ -15,13 +15,16 @@ namespace shardc {
 /// Values of the options that every command on recipes has.
 struct RecipeOptions {
   std::string path;
+  /// The recipe that the one at `path` was resolved from, whose folder its paths are relative to; empty if it is that.
+  std::string resolved_from;
   std::vector<std::string> sets;
   std::vector<std::string> unsets;
   bool is_strict = false;
   std::string color = "auto";
 };
 
-auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> void;
+auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values, const std::string& name = "RECIPE|PLAN",
+                          const std::string& doc = "a recipe (TOML) or a plan file") -> void;
 /// Declares --set and --unset.
 auto DeclareOverrides(CommandOptions& options, RecipeOptions& values) -> void;
 
@@ -44,11 +47,11 @@ class RecipeSource {
   auto Load() -> ErrorOr<Recipe>;
   /// Load, then Compile.
   auto LoadAndCompile(const PipelineOptions& options) -> ErrorOr<Plan>;
+  /// Checks and compiles a recipe that was made from that of Load. Errors: as those of LoadAndCompile, and printed.
+  auto CompileChanged(const Recipe& recipe, const PipelineOptions& options) -> ErrorOr<Plan>;
   /// Of a plan file instead: judges it as `shardc run` does. Errors: with their message, as `run` prints it; the
   /// diagnostics hold each fault besides, for RenderJson.
   auto ReadPlan(std::string_view text) -> ErrorOr<Plan>;
-  /// Checks and compiles a recipe that was made from that of Load. Errors: as those of LoadAndCompile, and printed.
-  auto CompileChanged(const Recipe& recipe, const PipelineOptions& options) -> ErrorOr<Plan>;
   /// To stderr; after them, what was assumed.
   auto PrintDiagnostics() const -> void;
   /// Returns the result after PrintDiagnostics: `source.Printed(source.Load())`.
@@ -82,6 +85,11 @@ struct NamedText {
 
 /// Reads the file once, as what is piped in cannot be read again.
 auto ReadRecipeOrPlan(const std::string& path) -> NamedText;
+
+/// Takes the newest recipe that a run has on record, if the recipe's path names the directory of a run, and the
+/// directory as `checkpoint` if that is empty and the directory has checkpoints. Errors: no launch of the run had a
+/// recipe.
+auto TakeRecipeOfRun(RecipeOptions& options, std::string& checkpoint) -> Status;
 
 /// Returns what a run of the recipe reads besides the recipe: its files of tokens and targets, and its seed.
 auto InputsOf(const Recipe& recipe) -> std::vector<std::string>;

@@ -14,6 +14,10 @@
 namespace shardc {
 
 constexpr const char* AttemptsName = "attempts";
+/// Files of an attempt: its record, and its recipe with each key.
+constexpr const char* AttemptFileName = "attempt.json";
+constexpr const char* ResolvedRecipeName = "resolved.toml";
+constexpr int64_t MaxAttemptBytes = int64_t{64} << 20;
 
 /// Returns "0003".
 auto AttemptName(int64_t number) -> std::string;

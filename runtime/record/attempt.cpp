@@ -18,7 +18,6 @@ using Json = nlohmann::ordered_json;
 
 static constexpr const char* LogName = "log.txt";
 static constexpr const char* VersionsName = "gpu";
-static constexpr int64_t MaxAttemptBytes = int64_t{64} << 20;
 
 static auto TextOf(const Json& json) -> std::string {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -108,7 +107,7 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
     RETURN_IF_ERROR(PutFileAt(folder, "recipe.toml", *request.recipe));
   }
   if (!resolved.empty()) {
-    RETURN_IF_ERROR(PutFileAt(folder, "resolved.toml", resolved));
+    RETURN_IF_ERROR(PutFileAt(folder, ResolvedRecipeName, resolved));
   }
   RETURN_IF_ERROR(PutFileAt(folder, "plan.shardc", PrintPlan(plan)));
   std::string text = TextOf(Describe(number, plan, request));

@@ -18,12 +18,11 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
+#include "compiler/plan/attempts.h"
 #include "compiler/plan/plan.h"
 #include "runtime/metrics/run_log.h"
 
 namespace shardc {
-
-constexpr const char* AttemptFileName = "attempt.json";
 
 /// What a launch was asked to do.
 struct AttemptRequest {

@@ -217,6 +217,25 @@ TEST_F(Generate, OwnHeadAnswersWithoutTargets) {
   EXPECT_EQ(ReadLogits(headed / "logits.safetensors").logits, ReadLogits(bare / "logits.safetensors").logits);
 }
 
+// The recipe as the run was launched, whatever the recipe says now.
+TEST_F(Generate, RunDirectoryNamesItsRecipe) {
+  const std::string run = *training_ / "run";
+  const auto with_run = [&](const std::string& command, std::vector<std::string> arguments) {
+    std::vector<std::string> whole = training_->Command(command, {});
+    whole.resize(2);
+    whole.push_back(run);
+    whole.insert(whole.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = RunProcess(whole);
+    EXPECT_EQ(outcome.status, 0) << command << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_EQ(with_run("eval", {}), RunProcess(training_->Command("eval", {"--checkpoint", run})).out);
+  EXPECT_EQ(with_run("sample", {"--prompt", "mesh ", "--tokens-out", "6"}),
+            SampleOf({"--prompt", "mesh ", "--tokens-out", "6"}));
+  with_run("logits", {"--tokens", *training_ / "ids.bin", "-o", *training_ / "of_run.safetensors"});
+  EXPECT_EQ(ReadLogits(*training_ / "of_run.safetensors").logits, LogitsOf(*training_ / "ids.bin").logits);
+}
+
 TEST_F(Generate, BadQuestionsAreRefused) {
   struct Case {
     std::string command;
@@ -238,6 +257,11 @@ TEST_F(Generate, BadQuestionsAreRefused) {
       {"sample", {"--prompt", "a", "--temperature", "-1"}, {}, 2, "--temperature: `-1` stands where a number"},
       {"sample", {"--prompt", "a", "--temperature", "nan"}, {}, 2, "--temperature: `nan` stands where a number"},
       {"sample", {"--prompt", "a"}, {"model.hidden=64"}, 5, "hidden"},
+      {"sample",
+       {"--prompt", "a"},
+       {"model.vocab=257"},
+       2,
+       "this model's vocabulary has 257 ids; use tools/sample_text.py"},
       {"logits", {"--tokens", *training_ / "absent.bin", "-o", "x"}, {}, 3, "absent.bin"},
       {"logits", {"--tokens", *training_ / "none.bin", "-o", "x"}, {}, 2, "none.bin has 0 ids; it takes 1 to "},
       {"logits", {"--tokens", *training_ / "wide.bin", "-o", "x"}, {}, 3, "300"},
