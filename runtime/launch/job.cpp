@@ -7,6 +7,7 @@
 #include "compiler/cost/notes.h"
 #include "compiler/plan/exchange.h"
 #include "runtime/core/compute_threads.h"
+#include "runtime/launch/machine_notes.h"
 #include "runtime/launch/needed_memory.h"
 #include "runtime/launch/shared_file.h"
 #include "runtime/launch/shared_folder.h"
@@ -208,7 +209,8 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
   if (meeting == nullptr || meeting->is_first()) {
     prepared = TakeRunDirectory(job, signals);
     if (prepared && !options.dry) {
-      job.log().Print(Printable(NotesText(plan, LookAtData(plan))));
+      const int64_t ranks_here = meeting == nullptr ? plan.mesh.num_ranks() : plan.mesh.ranks_per_host();
+      job.log().Print(Printable(NotesText(plan, LookAtData(plan)) + MachineNotes(plan, ranks_here, options.run_dir)));
     }
   }
   if (meeting != nullptr) {

@@ -1,0 +1,70 @@
+#include "runtime/launch/machine_notes.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "compiler/base/processor.h"
+#include "compiler/base/text/numbers_and_lines.h"
+#include "compiler/base/units.h"
+#include "compiler/checkpoint/manifest.h"
+#include "compiler/cost/figures.h"
+
+namespace shardc {
+
+static auto SharedCores(const Plan& plan, int64_t num_ranks) -> std::string {
+  const int64_t cores = NumCores();
+  return FactsOf(plan.device).family != DeviceFamily::Cpu || num_ranks <= cores
+             ? ""
+             : fmt::format("note: {} share {}, so that each waits for the others; set mesh to fewer ranks\n",
+                           Counted(num_ranks, "rank"), Counted(cores, "core"));
+}
+
+/// Returns how many checkpoints the run has at its end.
+static auto NumKept(const Plan& plan) -> int64_t {
+  const RunSettings& run = plan.run;
+  int64_t num_saves = 0;
+  int64_t num_for_good = std::ssize(run.keep_steps);
+  bool saves_last = false;
+  bool saves_at_end = false;
+  for (const Trigger& trigger : plan.triggers) {
+    if (trigger.section != SectionKind::Save) {
+      continue;
+    }
+    saves_at_end |= trigger.kind == TriggerKind::End;
+    if (trigger.kind == TriggerKind::EverySteps) {
+      num_saves += run.steps / trigger.every;
+      saves_last |= run.steps % trigger.every == 0;
+      num_for_good += run.keep_every > 0 ? run.steps / trigger.every / run.keep_every : 0;
+    }
+  }
+  num_saves += saves_at_end && !saves_last ? 1 : 0;
+  return run.checkpoint_keep == 0 ? num_saves : std::min(num_saves, run.checkpoint_keep + num_for_good);
+}
+
+static auto FullDisk(const Plan& plan, const std::string& run_dir) -> std::string {
+  std::error_code unknown;
+  std::filesystem::path folder = plan.run.checkpoint_dir.empty() ? run_dir + "/checkpoints" : plan.run.checkpoint_dir;
+  const auto entries = std::filesystem::directory_iterator(folder, unknown);
+  // Those of launches before this one make way for others.
+  const auto num_there = std::count_if(begin(entries), end(entries), [](const auto& entry) {
+    return IsCheckpointName(entry.path().filename().string());
+  });
+  while (!std::filesystem::exists(folder, unknown) && folder.has_relative_path()) {
+    folder = folder.parent_path();
+  }
+  const auto space = std::filesystem::space(folder, unknown);
+  const int64_t num_kept = NumKept(plan);
+  const auto bytes = static_cast<double>(CheckpointBytesOf(plan).value);
+  if (unknown || static_cast<double>(num_kept - num_there) * bytes <= static_cast<double>(space.available)) {
+    return "";
+  }
+  return fmt::format("note: the run will keep {} of {}, and {} has {} free; set checkpoint.keep or checkpoint.dir\n",
+                     Counted(num_kept, "checkpoint"), FormatMemory(CheckpointBytesOf(plan)), folder.string(),
+                     FormatMemory(Bytes{static_cast<int64_t>(space.available)}));
+}
+
+auto MachineNotes(const Plan& plan, int64_t num_ranks, const std::string& run_dir) -> std::string {
+  return SharedCores(plan, num_ranks) + FullDisk(plan, run_dir);
+}
+
+}  // namespace shardc
