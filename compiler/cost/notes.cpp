@@ -191,6 +191,20 @@ static auto SmallUpdates(const PlanAndFiles& subject) -> Lines {
                   num_small, num_kept, deviation, SpacingOfBfloat16(deviation), rate)};
 }
 
+/// Finds rates that no model bears: Adam moves an element by about the rate, however small its gradient is.
+static auto HighRate(const PlanAndFiles& subject) -> Lines {
+  constexpr double MostOfAny = 1;
+  const Plan& plan = subject.plan;
+  if (plan.run.optimizer != Optimizer::Adamw || subject.rates.empty()) {
+    return {};
+  }
+  const double rate = *std::ranges::max_element(subject.rates);
+  return rate < MostOfAny ? Lines()
+                          : Lines{fmt::format("the learning rate is at most {:.4g}, and adamw moves each element by "
+                                              "about as much in a step; set optimizer.lr",
+                                              rate)};
+}
+
 static auto RoundedSeed(const PlanAndFiles& subject) -> Lines {
   const Plan& plan = subject.plan;
   const auto rounded = std::ranges::count_if(plan.parameters.begin(), plan.parameters.end(), [&](const Parameter& own) {
@@ -213,7 +227,8 @@ auto NotesText(const Plan& plan, const ErrorOr<std::vector<SourceFacts>>& facts)
   }
   const PlanAndFiles subject{.plan = plan, .facts = *facts, .rates = RatesOf(plan)};
   std::string notes;
-  for (auto* const row : {ManyEpochs, FileTwice, WiderIds, LongWarmup, NoCheckpoint, SmallUpdates, RoundedSeed}) {
+  for (auto* const row :
+       {ManyEpochs, FileTwice, WiderIds, LongWarmup, HighRate, NoCheckpoint, SmallUpdates, RoundedSeed}) {
     for (const std::string& line : row(subject)) {
       notes += fmt::format("note: {}\n", line);
     }

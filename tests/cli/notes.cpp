@@ -75,6 +75,9 @@ TEST_F(Notes, NameTheKeyThatAnswers) {
            {{one, "optimizer.lr=1e-3 * warmup(200)"},
             "the learning rate rises up to the last of the 10 steps, from 5e-06 to 5e-05, as in a warm-up that the run "
             "does not outlast; set optimizer.lr or train.steps"},
+           {{one, "optimizer.lr=3"},
+            "the learning rate is at most 3, and adamw moves each element by about as much in a step; set "
+            "optimizer.lr"},
            {{SourcesOf("tokens.u8", "link.u8")},
             "source a and source b both name the file " + folder_ / "link.u8" +
                 ", so that its samples come from both; set data.source"},
@@ -128,6 +131,8 @@ TEST_F(Notes, NothingToSayIsNotSaid) {
            {"data.tokens=[\"other.u8\"]", "train.steps=1000", "checkpoint.every=100"},
            {one, "precision.master=bf16", "optimizer.lr=1e-4"},
            {one, "optimizer.lr=2e-5"},
+           {one, "optimizer.lr=0.6"},
+           {one, "optimizer.lr=3", "optimizer.name=sgd"},
        }) {
     EXPECT_THAT(Ask({"check", recipe_}, sets).err, Not(HasSubstr("note:"))) << testing::PrintToString(sets);
   }
