@@ -1,13 +1,13 @@
 #include "compiler/checkpoint/export.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -81,12 +81,20 @@ class NewDirectory {
     }
     const std::string prefix = fmt::format(".{}.tmp-", made.name_);
     RETURN_IF_ERROR(RemoveLeft(made.parent_, prefix));
-    made.temporary_ = fmt::format("{}{}", prefix, getpid());
-    if (PosixFs().MakeDirectory(made.parent_.get(), made.temporary_.c_str()) != 0) {
-      made.temporary_.clear();
-      return SystemError("make", path);
+    for (int64_t number = 1;; ++number) {
+      const std::string temporary = fmt::format("{}{}", prefix, number);
+      if (PosixFs().MakeDirectory(made.parent_.get(), temporary.c_str()) == 0) {
+        made.temporary_ = temporary;
+        break;
+      }
+      if (errno != EEXIST) {
+        return SystemError("make", path);
+      }
     }
     ASSIGN_OR_RETURN(made.directory_, OpenDirectoryAt(made.parent_, made.temporary_));
+    // Where there are no locks, nobody removes it.
+    FAIL_IF(!Own(made.directory_) && errno == EWOULDBLOCK, ExitCode::Environment,
+            "another export to {} has just begun; try again", path);
     return made;
   }
   NewDirectory(NewDirectory&& other) noexcept = default;
@@ -113,16 +121,19 @@ class NewDirectory {
   }
 
  private:
-  /// Removes what exports that were killed left: names of the prefix and the id of a process that no longer runs.
+  /// Locks the directory for as long as it is open, which ends with its process, whatever namespace that has an id in.
+  /// Returns false if it is another's, or has no locks.
+  static auto Own(const Descriptor& directory) -> bool { return flock(directory.get(), LOCK_EX | LOCK_NB) == 0; }
+
+  /// Removes what exports that were killed left: directories of the prefix that no process owns.
   static auto RemoveLeft(const Descriptor& parent, const std::string& prefix) -> Status {
     ASSIGN_OR_RETURN(const auto names, ListDirectory(parent));
     for (const std::string& name : names) {
-      if (!name.starts_with(prefix)) {
+      if (!name.starts_with(prefix) || !ParseWhole<int64_t>(std::string_view(name).substr(prefix.size()))) {
         continue;
       }
-      const pid_t process = ParseWhole<pid_t>(std::string_view(name).substr(prefix.size())).value_or(0);
-      // This process has made none yet.
-      if (process > 0 && (process == getpid() || (kill(process, 0) != 0 && errno == ESRCH))) {
+      const auto left = OpenDirectoryAt(parent, name);
+      if (left && Own(*left)) {
         // Another user's cannot be removed, and stays.
         static_cast<void>(RemoveDirectoryAt(parent, name));
       }

@@ -1,6 +1,8 @@
 // Checkpoints as models of Hugging Face: what is exported is what a run begins from.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -191,17 +193,19 @@ TEST(Export, LeavesFurtherHeadsOut) {
 TEST(Export, RemovesWhatKilledOnesLeft) {
   const Training training(ShortSets);
   ASSERT_EQ(training.Run().status, 0);
-  Process ended({"/bin/true"});
-  ended.Wait();
-  const std::string left = training / fmt::format(".model.tmp-{}", ended.pid());
-  const std::string running = training / fmt::format(".model.tmp-{}", getpid());
-  const std::string other = training / fmt::format(".other.tmp-{}", ended.pid());
+  const std::string left = training / ".model.tmp-1";
+  // The id of a process in another namespace may be any number: what runs has a lock.
+  const std::string running = training / ".model.tmp-2";
+  const std::string other = training / ".other.tmp-1";
   const std::string named = training / ".model.tmp-first";
   for (const std::string& path : {left, running, other, named}) {
     std::filesystem::create_directories(path);
     WriteText(path + "/model.safetensors", "begun");
   }
+  const int lock = open(running.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
   ASSERT_EQ(Export(training / "run", training / "model").status, 0);
+  close(lock);
   EXPECT_FALSE(std::filesystem::exists(left));
   for (const std::string& path : {running, other, named}) {
     EXPECT_TRUE(std::filesystem::exists(path + "/model.safetensors")) << path;
