@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/match_plan.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -100,6 +101,38 @@ auto RolesOf(const Plan& plan, ReadPurpose purpose) -> std::map<std::string, std
   return roles;
 }
 
+/// Returns the options with which the command that was refused starts another run, beside this one.
+auto OptionsOfAnotherRun(const CheckpointReaderOptions& refused) -> std::string {
+  const Plan& plan = *refused.plan;
+  std::string options = fmt::format("--set start.run_id={}-2", plan.run.run_id);
+  if (!plan.run.checkpoint_dir.empty()) {
+    options += " --unset checkpoint.dir";
+  }
+  // The folder of the run is another one than the plan's if --run-dir names it.
+  const auto run_dir = std::filesystem::absolute(refused.path).lexically_normal().parent_path().parent_path();
+  if (plan.run.checkpoint_dir.empty() && run_dir != plan.run.run_dir) {
+    options += fmt::format(" --run-dir '{}-2'", run_dir.string());
+  }
+  return options;
+}
+
+/// Returns the way to go on from the parameters of a checkpoint alone, as the end of a sentence.
+auto StartFromParameters(const CheckpointReaderOptions& options) -> std::string {
+  return fmt::format(
+      "start another run from these parameters, with moments of 0: {} --set 'start.first={{ seed = \"{}\" "
+      "}}'",
+      OptionsOfAnotherRun(options), std::filesystem::absolute(options.path).lexically_normal().string());
+}
+
+/// Returns true if the parameters of the checkpoint are those of the plan, with its shapes.
+auto HasParametersOf(const Manifest& manifest, const Plan& plan) -> bool {
+  return std::ssize(manifest.tensors) == plan.parameters.size() &&
+         std::ranges::all_of(plan.parameters.begin(), plan.parameters.end(), [&](const Parameter& parameter) {
+           const auto tensor = manifest.tensors.find(parameter.name);
+           return tensor != manifest.tensors.end() && tensor->second.shape == parameter.shape;
+         });
+}
+
 /// Returns what the digest of a seed is of.
 auto DigestedOf(const Seed& seed) -> std::string_view {
   switch (seed.format) {
@@ -129,7 +162,8 @@ auto MatchSeed(const Manifest& manifest, std::string_view digest, const Seed& se
 
 /// Checks that the weights give the completed steps the samples that they had. A run may be made longer or shorter, and
 /// its weights may change for later steps. Requires: the sources match.
-auto MatchWeights(const Manifest& manifest, const Plan& plan) -> Status {
+auto MatchWeights(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
+  const Plan& plan = *options.plan;
   const ManifestData& there = manifest.data;
   DataSource before = plan.data;
   Differences weights;
@@ -147,14 +181,13 @@ auto MatchWeights(const Manifest& manifest, const Plan& plan) -> Status {
                    FirstOtherStep({before, there.steps}, {plan.data, plan.run.steps}, SamplesPerStep(plan), done));
   FAIL_IF(other >= 0 && !weights.empty(), ExitCode::Checkpoint,
           "checkpoint of a run over other data: by `data.source.weight`, step {} has other samples than it was "
-          "trained on: {}; put it back, or begin a new run with another `start.run_id` and `checkpoint.dir`",
-          other, weights.Text());
+          "trained on: {}; put it back, or {}",
+          other, weights.Text(), StartFromParameters(options));
   FAIL_IF(other >= 0, ExitCode::Checkpoint,
           "train.steps is {} in the checkpoint, {} in this run, and with it the weights of the sources give step "
           "{} other samples "
-          "than it was trained on; put it back, or begin a new run with another `start.run_id` and "
-          "`checkpoint.dir`",
-          there.steps, plan.run.steps, other);
+          "than it was trained on; put it back, or {}",
+          there.steps, plan.run.steps, other, StartFromParameters(options));
   return Success{};
 }
 
@@ -194,7 +227,8 @@ class TypeChanges {
 };
 
 /// A run keeps what it began from; which seed the recipe names now must be that one, or none.
-auto MatchRunsSeed(const Manifest& manifest, const Seed& seed) -> Status {
+auto MatchRunsSeed(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
+  const Seed& seed = options.plan->seed;
   const ManifestSeed& there = manifest.seed;
   // Where no recipe was recorded, nor was a seed.
   if (!seed.is_set() || there.digest == seed.manifest || manifest.recipe.empty()) {
@@ -208,20 +242,19 @@ auto MatchRunsSeed(const Manifest& manifest, const Seed& seed) -> Status {
                    .tensors = {}};
   return Fail(ExitCode::Checkpoint,
               "the recipe names a seed that the run did not begin from: `start.first` names {} (digest {} of its {}), "
-              "and the run began from {}; put it back, or begin a new run with another `start.run_id` and "
-              "`checkpoint.dir`",
+              "and the run began from {}; put it back, or start another run: {}",
               ToText(seed), seed.manifest, DigestedOf(seed),
-              begun.is_set() ? fmt::format("{} (digest {})", ToText(begun), begun.manifest) : "scratch");
+              begun.is_set() ? fmt::format("{} (digest {})", ToText(begun), begun.manifest) : "scratch",
+              OptionsOfAnotherRun(options));
 }
 
 /// A restart goes on with the state of the optimizer that kept it.
-auto MatchOptimizer(const Manifest& manifest, const Plan& plan) -> Status {
-  constexpr std::string_view OrElse =
-      "or begin a new run from this one's parameters with `start.first = { seed = ... }` and another `start.run_id`";
+auto MatchOptimizer(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
+  const Plan& plan = *options.plan;
   FAIL_IF(manifest.optimizer != plan.run.optimizer, ExitCode::Checkpoint,
           "checkpoint of a run with another optimizer: `optimizer.name` is {} in the checkpoint, {} in this run; "
-          "put it back, {}",
-          ToText(manifest.optimizer), ToText(plan.run.optimizer), OrElse);
+          "put it back, or {}",
+          ToText(manifest.optimizer), ToText(plan.run.optimizer), StartFromParameters(options));
   for (const StateRole role : OptimizerRoles) {
     const bool is_there = std::ranges::any_of(
         manifest.tensors, [&](const auto& tensor) { return RolesOf(manifest, tensor.second).contains(role); });
@@ -230,8 +263,9 @@ auto MatchOptimizer(const Manifest& manifest, const Plan& plan) -> Status {
     FAIL_IF(is_there != is_here && MayKeep(plan.run.optimizer, role) && !KeepsAlways(plan.run.optimizer, role),
             ExitCode::Checkpoint,
             "checkpoint of a run with other settings of {}: the run keeps {} {}, and these settings keep {}; put "
-            "the keys of [optimizer] back, {}",
-            ToText(plan.run.optimizer), is_there ? "a" : "no", ToText(role), is_here ? "one" : "none", OrElse);
+            "the keys of [optimizer] back, or {}",
+            ToText(plan.run.optimizer), is_there ? "a" : "no", ToText(role), is_here ? "one" : "none",
+            StartFromParameters(options));
   }
   return Success{};
 }
@@ -254,10 +288,8 @@ auto MatchModel(const Manifest& manifest, const Plan& plan, const std::string& r
 auto MatchData(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
   const Differences data = CompareData(manifest.data, DescribeData(*options.plan, options.data_fingerprint,
                                                                    options.source_fingerprints, options.data_digests));
-  FAIL_IF(!data.empty(), ExitCode::Checkpoint,
-          "checkpoint of a run over other data: {}; put it back, or begin a new run with another "
-          "`start.run_id` and `checkpoint.dir`",
-          data.Text());
+  FAIL_IF(!data.empty(), ExitCode::Checkpoint, "checkpoint of a run over other data: {}; put it back, or {}",
+          data.Text(), StartFromParameters(options));
   return Success{};
 }
 
@@ -333,11 +365,9 @@ auto MatchState(const Manifest& manifest, const CheckpointReaderOptions& options
     const auto part = [](std::string_view which, const std::vector<std::string>& names) {
       return names.empty() ? std::string() : fmt::format("; {}: {}", which, Listed(names, MostNamed));
     };
-    return Fail(ExitCode::Checkpoint,
-                "`optimizer.frozen` is another{}{}; put it back, or begin a new run from this one's "
-                "parameters with `start.first = {{ seed = ... }}` and another `start.run_id`",
-                part("frozen here and trained there", frozen_here),
-                part("trained here and frozen there", frozen_there));
+    return Fail(ExitCode::Checkpoint, "`optimizer.frozen` is another{}{}; put it back, or {}",
+                part("frozen here and trained there", frozen_here), part("trained here and frozen there", frozen_there),
+                StartFromParameters(options));
   }
   if (!state.missing.empty() || !state.unexpected.empty()) {
     std::string text;
@@ -356,15 +386,16 @@ auto MatchState(const Manifest& manifest, const CheckpointReaderOptions& options
 auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
   const Plan& plan = *options.plan;
   const bool resume = options.purpose == ReadPurpose::Resume;
-  const std::string remedy =
-      fmt::format("use the recipe that made it{}",
-                  resume ? ", or begin a new run with another `start.run_id` and `checkpoint.dir`" : "");
+  const std::string remedy = !resume ? "use the recipe that made it, for which the directory of its run stands"
+                             : HasParametersOf(manifest, plan)
+                                 ? "put it back, or " + StartFromParameters(options)
+                                 : "put it back, or start another run: " + OptionsOfAnotherRun(options);
   RETURN_IF_ERROR(MatchModel(manifest, plan, remedy));
   if (resume) {
     RETURN_IF_ERROR(MatchData(manifest, options));
-    RETURN_IF_ERROR(MatchOptimizer(manifest, plan));
-    RETURN_IF_ERROR(MatchWeights(manifest, plan));
-    RETURN_IF_ERROR(MatchRunsSeed(manifest, plan.seed));
+    RETURN_IF_ERROR(MatchOptimizer(manifest, options));
+    RETURN_IF_ERROR(MatchWeights(manifest, options));
+    RETURN_IF_ERROR(MatchRunsSeed(manifest, options));
   }
   return MatchState(manifest, options, remedy);
 }

@@ -92,14 +92,14 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
       {{"model.hidden=64"},
        5,
        {"checkpoint " + newest, "checkpoint of another model: ", "hidden is 32 in the checkpoint, 64 in this run",
-        "`start.run_id`", "`checkpoint.dir`"}},
+        "put it back, or start another run: --set start.run_id=tiny-2 --run-dir '" + (*training_ / "run-2'")}},
       {{"model.layers=3"}, 5, {"checkpoint " + newest, "layers is 2 in the checkpoint, 3 in this run"}},
       {{R"(data.tokens=["other.bin"])"},
        5,
        {"checkpoint " + newest,
         "checkpoint of a run over other data: what the token files hold (`data.tokens`, `data.targets`, `data.eval`, "
         "`data.format`) is 1 file, 40000 tokens,",
-        "in the checkpoint, 1 file, 5000 tokens,", "begin a new run with another `start.run_id` and `checkpoint.dir`"}},
+        "in the checkpoint, 1 file, 5000 tokens,", "put it back, or start another run from these parameters"}},
       {{"data.seed=3"}, 5, {"data.seed is 0 in the checkpoint, 3 in this run"}},
       {{"start.run_id=other"}, 5, {"step-00000020: it belongs to run tiny", "set `checkpoint.dir` to another folder"}},
       // Some terabytes.

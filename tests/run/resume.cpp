@@ -133,6 +133,33 @@ TEST(Resume, AnotherRunsCheckpointsAreNotTouched) {
   EXPECT_EQ(ContentsOf(training / "shared"), before);
 }
 
+// The message ends with what to type.
+TEST(Resume, RefusalOffersWeights) {
+  const Training training({"train.steps=2", "train.eval_every=0"});
+  ASSERT_EQ(training.Run().status, 0);
+  WriteBin(training / "other.bin", EasyTokens(5000));
+  for (const std::string set : {"batch.global=8", "model.seq=16", "optimizer.name=sgd", "data.tokens=[\"other.bin\"]",
+                                "precision.master=bf16"}) {
+    SCOPED_TRACE(set);
+    const Outcome refused = training.Run("run", {set});
+    EXPECT_EQ(refused.status, 5) << refused.err;
+    const std::string before = "or start another run from these parameters, with moments of 0: ";
+    const size_t at = refused.err.find(before);
+    ASSERT_NE(at, std::string::npos) << refused.err;
+    std::string options = refused.err.substr(at + before.size());
+    options.resize(options.find('\n'));
+    std::vector<std::string> command{"/bin/sh", "-c", "\"$@\" " + options, "sh"};
+    for (const std::string& word : training.Command("run", {"--set", set})) {
+      command.push_back(word);
+    }
+    const Outcome started = RunProcess(command);
+    EXPECT_EQ(started.status, 0) << options << started.err;
+    EXPECT_THAT(started.err, HasSubstr("/run/checkpoints/step-00000002"));
+    EXPECT_TRUE(std::filesystem::exists(training / "run-2/checkpoints/step-00000002"));
+    std::filesystem::remove_all(training / "run-2");
+  }
+}
+
 TEST(Resume, AnotherMeshContinuesTheSameRun) {
   const Training training;
   ASSERT_EQ(training.Run("whole").status, 0);
