@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 
+#include "compiler/base/error_or.h"
+#include "compiler/plan/types.h"
 #include "runtime/device/guard.h"
 #include "runtime/device/launch_graphs.h"
 #include "runtime/kernels/kernel.h"
@@ -18,6 +20,8 @@ struct Execution {
   LaunchGraphs* graphs = nullptr;
   /// SectionStart::order of each section. Looked at when a section begins.
   std::optional<uint64_t> order;
+  /// Called after each pass of a loop, with the number of passes that are done, and of all. An error ends the section.
+  std::function<Status(SectionKind, int64_t done, int64_t count)> after_pass;
   /// Put round the kernel of the op at an index of a section, when it is bound.
   std::function<Kernel(SectionKind, size_t, Kernel)> wrap;
 };

@@ -141,7 +141,11 @@ auto Program::EnqueueAll(Moment moment) -> Status {
     if (ops_[i].control != Control::RepeatEnd) {
       continue;
     }
-    if (++moment.repeat < ops_[i].count) {
+    ++moment.repeat;
+    if (execution_.after_pass) {
+      RETURN_IF_ERROR(execution_.after_pass(section_, moment.repeat, ops_[i].count));
+    }
+    if (moment.repeat < ops_[i].count) {
       // The loop's head waits and signals at each pass over the body.
       i = ops_[i].body - 2;
     } else {

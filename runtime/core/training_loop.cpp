@@ -54,6 +54,12 @@ auto TrainingLoop::Run(const BegunRun& begun) -> ErrorOr<ExitCode> {
     RETURN_IF_ERROR(WriteTrace());
     return ExitCode::Ok;
   }
+  rank_.execution().after_pass = [this](SectionKind section, int64_t done, int64_t count) -> Status {
+    if (section == SectionKind::Eval) {
+      report_.Evaluating(done, count);
+    }
+    return Success{};
+  };
   begun_at_ = begun.step;
   training_ = Stopwatch();
   since_owner_check_ = Stopwatch();
@@ -226,14 +232,15 @@ auto TrainingLoop::RunOnce(const Trigger& trigger) -> Status {
     return is_on_the_way ? GoOnAfter(failure) : Status(failure);
   }
   if (section == SectionKind::Eval) {
-    return report_.Eval();
+    return report_.Eval(watch.Elapsed());
   }
   if (!is_save) {
     return Success{};
   }
   failed_saves_ = 0;
-  time_limit_.NoteSave(watch.Elapsed());
-  return report_.Save(checkpoints_.writer());
+  const Seconds took = watch.Elapsed();
+  time_limit_.NoteSave(took);
+  return report_.Save(checkpoints_.writer(), took);
 }
 
 auto TrainingLoop::CheckBeforeSave() -> Status {

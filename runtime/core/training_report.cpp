@@ -48,6 +48,32 @@ auto TrainingReport::Time() const -> LineTime {
   return {.utc = UtcNow(), .elapsed_s = std::chrono::duration<double>(elapsed).count()};
 }
 
+/// Returns how often the triggers of a section fire from the end of a step to the end of the run.
+static auto NumDue(const Plan& plan, SectionKind section, int64_t step) -> int64_t {
+  int64_t count = 0;
+  bool is_at_end = false;
+  bool is_counted = false;
+  for (const Trigger& trigger : plan.triggers) {
+    if (trigger.section == section && trigger.kind == TriggerKind::EverySteps) {
+      count += plan.run.steps / trigger.every - (step - 1) / trigger.every;
+      is_counted |= plan.run.steps % trigger.every == 0;
+    }
+    is_at_end |= trigger.section == section && trigger.kind == TriggerKind::End;
+  }
+  return count + (is_at_end && !is_counted ? 1 : 0);
+}
+
+auto TrainingReport::TimeOfDue(Seconds step) -> Seconds {
+  // Forward alone, of three products in a step's one. The first evaluation tells.
+  constexpr double ForwardOfStep = 1.0 / 3;
+  const double steps_of_samples =
+      static_cast<double>(rank_.tokens().num_eval_samples()) / static_cast<double>(SamplesPerStep(plan_));
+  const Seconds eval = eval_time_.value_or(Seconds{ForwardOfStep * step.value * steps_of_samples});
+  const int64_t now = rank_.CompletedSteps();
+  return Seconds{static_cast<double>(NumDue(plan_, SectionKind::Eval, now)) * eval.value +
+                 static_cast<double>(NumDue(plan_, SectionKind::Save, now)) * save_time_.value_or(Seconds{}).value};
+}
+
 auto TrainingReport::Step(double seconds, std::string_view skipped) -> Status {
   if (!rank_.leads()) {
     return Success{};
@@ -70,7 +96,7 @@ auto TrainingReport::Step(double seconds, std::string_view skipped) -> Status {
                             .hfu = utilisation(flops_.model + flops_.recompute),
                             .skipped = std::string(skipped),
                             .terms = rank_.TermsOf(ScalarRole::TermLoss)};
-  progress_->Step(metrics);
+  progress_->Step(metrics, TimeOfDue(Seconds{seconds}));
   WarnOfNoTarget(metrics.loss, skipped);
   return records_.WriteStep(metrics);
 }
@@ -87,20 +113,29 @@ auto TrainingReport::WarnOfNoTarget(double loss, std::string_view skipped) -> vo
       rank_.CompletedSteps()));
 }
 
-auto TrainingReport::Eval() -> Status {
+auto TrainingReport::Evaluating(int64_t passes, int64_t all_passes) -> void {
+  if (is_open()) {
+    const int64_t all = rank_.tokens().num_eval_samples();
+    progress_->Evaluating(all * passes / all_passes, all);
+  }
+}
+
+auto TrainingReport::Eval(Seconds took) -> Status {
   if (!is_open()) {
     return Success{};
   }
+  eval_time_ = took;
   ASSIGN_OR_RETURN(const auto loss, rank_.EvalLoss());
   progress_->Eval(rank_.CompletedSteps(), loss);
   return records_.WriteEval(rank_.CompletedSteps(), loss.value_or(std::nan("")),
                             rank_.TermsOf(ScalarRole::TermEvalLoss), Time());
 }
 
-auto TrainingReport::Save(const CheckpointWriter& writer) -> Status {
+auto TrainingReport::Save(const CheckpointWriter& writer, Seconds took) -> Status {
   if (!is_open()) {
     return Success{};
   }
+  save_time_ = took;
   for (const std::string& warning : writer.warnings()) {
     Note("warning: " + warning);
   }

@@ -32,10 +32,12 @@ class TrainingReport {
 
   /// Reports and records a step. `skipped`: why its update was left out; empty if it was made.
   auto Step(double seconds, std::string_view skipped) -> Status;
-  /// Reports and records an evaluation that has run.
-  auto Eval() -> Status;
-  /// Reports and records a save that `writer` has committed.
-  auto Save(const CheckpointWriter& writer) -> Status;
+  /// Shows how many samples of an evaluation are done, after so many of its passes.
+  auto Evaluating(int64_t passes, int64_t all_passes) -> void;
+  /// Reports and records an evaluation that has run, in that time.
+  auto Eval(Seconds took) -> Status;
+  /// Reports and records a save that `writer` has committed, in that time.
+  auto Save(const CheckpointWriter& writer, Seconds took) -> Status;
   /// Looks at the memory of the device after each of the first steps, and now and then at its clocks. `num_steps`: how
   /// many steps this launch has run.
   auto LookAtDevice(int64_t num_steps) -> Status;
@@ -45,6 +47,9 @@ class TrainingReport {
   auto End() -> Status;
 
  private:
+  /// Returns the time of the evaluations and saves that are due from the end of this step on. `step`: the time of a
+  /// step.
+  auto TimeOfDue(Seconds step) -> Seconds;
   /// Warns, once per launch, of a step without a target.
   auto WarnOfNoTarget(double loss, std::string_view skipped) -> void;
   /// Reports how much memory of the device is taken, and records it. For rank 0.
@@ -64,6 +69,9 @@ class TrainingReport {
   StepFlops flops_;
   /// Memory of the device after the second step.
   std::optional<DeviceMemory> memory_after_two_;
+  /// Times of the last evaluation and the last save; unset before the first.
+  std::optional<Seconds> eval_time_;
+  std::optional<Seconds> save_time_;
   /// True once rank 0 has warned of a step without a target.
   bool has_warned_of_no_target_ = false;
 };

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "compiler/base/printable.h"
+#include "compiler/base/text/numbers_and_lines.h"
 
 namespace shardc {
 
@@ -32,7 +33,7 @@ static auto UtilisationText(const StepMetrics& metrics) -> std::string {
                      recomputes ? fmt::format(", HFU {:.1f} %", *metrics.hfu * 100) : "");
 }
 
-auto Progress::Step(const StepMetrics& metrics) -> void {
+auto Progress::Step(const StepMetrics& metrics, Seconds due) -> void {
   constexpr double Weight = 0.1;
   step_ms_ = step_ms_ == 0 ? metrics.step_ms : (1 - Weight) * step_ms_ + Weight * metrics.step_ms;
   const bool is_logged = metrics.step % log_every_ == 0 || metrics.step == steps_;
@@ -41,20 +42,25 @@ auto Progress::Step(const StepMetrics& metrics) -> void {
   }
   // A step that is not skipped has a loss of NaN only if no position has a target.
   const bool has_loss = !std::isnan(metrics.loss) || !metrics.skipped.empty();
-  const double seconds_left = static_cast<double>(std::max<int64_t>(0, steps_ - metrics.step)) * step_ms_ / 1000;
+  const double seconds_left =
+      static_cast<double>(std::max<int64_t>(0, steps_ - metrics.step)) * step_ms_ / 1000 + due.value;
   const std::string line =
       fmt::format("step {}/{}  loss {}  gradient norm {:.3f}  {:.0f} tokens/s  {}{} left", metrics.step, steps_,
                   has_loss ? LossText(metrics.loss) : "none", metrics.grad_norm, metrics.tokens_per_s,
                   UtilisationText(metrics), FormatDuration(seconds_left));
   if (terminal_) {
-    Clear();
-    PrintLog(out_, line);
-    line_open_ = true;
+    Move(line);
   } else {
     PrintLog(out_, line + "\n");
   }
   if (is_logged) {
     log_.Keep(line + "\n");
+  }
+}
+
+auto Progress::Evaluating(int64_t done, int64_t all) -> void {
+  if (terminal_) {
+    Move(fmt::format("evaluating {} of {}", Grouped(done), Counted(all, "sample")));
   }
 }
 
@@ -75,6 +81,12 @@ auto Progress::Finish() -> void {
     PrintLog(out_, "\n");
     line_open_ = false;
   }
+}
+
+auto Progress::Move(const std::string& line) -> void {
+  Clear();
+  PrintLog(out_, line);
+  line_open_ = true;
 }
 
 auto Progress::Clear() -> void {

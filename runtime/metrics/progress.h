@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "compiler/base/units.h"
 #include "runtime/metrics/metrics_writer.h"
 #include "runtime/metrics/run_log.h"
 
@@ -20,7 +21,10 @@ class Progress {
   Progress(int64_t steps, int64_t log_every, const RunLog& log, std::FILE* out, bool terminal);
   ~Progress() { Finish(); }
 
-  auto Step(const StepMetrics& metrics) -> void;
+  /// Prints a step. `due`: the time of what comes besides steps until the end: evaluations and saves.
+  auto Step(const StepMetrics& metrics, Seconds due = {}) -> void;
+  /// Shows on a terminal how many samples of an evaluation are done.
+  auto Evaluating(int64_t done, int64_t all) -> void;
   /// Prints the loss of an evaluation. `eval_loss`: unset if no position had a target.
   auto Eval(int64_t step, std::optional<double> eval_loss) -> void;
   /// A line of its own, above the moving one.
@@ -30,6 +34,8 @@ class Progress {
 
  private:
   auto Clear() -> void;
+  /// Begins the moving line again.
+  auto Move(const std::string& line) -> void;
 
   int64_t steps_;
   int64_t log_every_;

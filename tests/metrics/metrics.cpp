@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -283,6 +284,36 @@ TEST(Progress, OneMovingLineOnATerminal) {
   const std::string text = Printed(true, 100, 3);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
   EXPECT_TRUE(text.ends_with("\r\x1b[Kstep 3/3  validation loss 1.5000\n")) << text;
+}
+
+/// Returns what `print` prints.
+auto PrintedBy(bool terminal, const std::function<void(Progress& progress)>& print) -> std::string {
+  const TemporaryFolder folder;
+  const RunLog log;
+  std::FILE* out = std::fopen((folder / "out").c_str(), "w");
+  {
+    Progress progress(5, 1, log, out, terminal);
+    print(progress);
+  }
+  std::fclose(out);
+  return ReadText(folder / "out");
+}
+
+TEST(Progress, TimeLeftHasWhatIsDue) {
+  const std::string text = PrintedBy(false, [](Progress& progress) { progress.Step(Metrics(4), Seconds{125}); });
+  EXPECT_TRUE(text.ends_with(" tokens/s  2m 05s left\n")) << text;
+}
+
+TEST(Progress, EvaluationMovesOnATerminal) {
+  const auto print = [](Progress& progress) {
+    progress.Evaluating(512, 1562);
+    progress.Evaluating(1024, 1562);
+    progress.Eval(5, 1.5);
+  };
+  EXPECT_EQ(PrintedBy(false, print), "step 5/5  validation loss 1.5000\n");
+  EXPECT_EQ(PrintedBy(true, print),
+            "evaluating 512 of 1,562 samples\r\x1b[Kevaluating 1,024 of 1,562 samples\r\x1b[K"
+            "step 5/5  validation loss 1.5000\n");
 }
 
 // Whoever reads the log later has no terminal.

@@ -79,6 +79,18 @@ TEST(Train, ProgressGoesToStderrAndNothingToStdout) {
   EXPECT_THAT(outcome.err, Not(HasSubstr("\x1b"))) << "escapes belong on terminals only";
 }
 
+TEST(Train, TimeLeftCountsEvaluations) {
+  Sets sets = SlowSteps();
+  sets.insert(sets.end(), {"train.steps=2", "train.eval_every=2", "train.log_every=1", "data.eval_tokens=0",
+                           "data.eval=['held.bin']"});
+  const Training training(sets);
+  // As many as 80 steps have.
+  WriteBin(training / "held.bin", EasyTokens(120'000));
+  const Outcome outcome = training.Run();
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, ContainsRegex("\nstep 2/2  loss .*  [1-9][0-9ms ]* left\n"));
+}
+
 TEST(Train, LogThatCannotBeWrittenDoesNotEndTheRun) {
   const Training training;
   auto command = training.RunCommand();
