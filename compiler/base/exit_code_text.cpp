@@ -23,7 +23,7 @@ static auto Meaning(ExitCode code) -> std::string_view {
     case ExitCode::Environment: return "environment (peers, files)";
     case ExitCode::Diverged: return "training diverged";
     case ExitCode::Differs: return "what is compared differs";
-    case ExitCode::Preempted: return "stopped by a signal, and saved";
+    case ExitCode::Preempted: return "stopped by a signal; a run has saved";
   }
   CHECK(false, "exit code {}", static_cast<int>(code));
 }

@@ -41,6 +41,14 @@ auto CheckReplacesNone(const std::string& option, const std::string& output, std
   return Success{};
 }
 
+auto CheckHasOffsets(const std::string& option, const std::string& output) -> Status {
+  std::error_code unknown;
+  const auto type = std::filesystem::status(output, unknown).type();
+  FAIL_IF(type == std::filesystem::file_type::fifo || type == std::filesystem::file_type::socket, ExitCode::Usage,
+          "{} {} is a pipe, which takes bytes in their order only; name a file", option, output);
+  return Success{};
+}
+
 auto InputsOf(const DataSource& data, const HeadTable& heads, const std::string& seed) -> std::vector<std::string> {
   std::vector<std::string> inputs;
   for (const FileList& list : ListFiles(data, heads)) {

@@ -15,6 +15,10 @@ namespace shardc {
 auto CheckReplacesNone(const std::string& option, const std::string& output, std::span<const std::string> inputs)
     -> Status;
 
+/// Checks that bytes can be written anywhere in the output, for commands that do not write it from its begin to its
+/// end. Errors: ExitCode::Usage, if it is a FIFO or a socket.
+auto CheckHasOffsets(const std::string& option, const std::string& output) -> Status;
+
 /// Returns what a run reads: its files of tokens and targets, Megatron's index of each, and the directory `seed` unless
 /// it is empty.
 auto InputsOf(const DataSource& data, const HeadTable& heads, const std::string& seed) -> std::vector<std::string>;

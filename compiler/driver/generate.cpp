@@ -169,6 +169,7 @@ static auto IdsOfFile(const Recipe& recipe, const std::string& path) -> ErrorOr<
 }
 
 static auto Logits(const LogitsOptions& options) -> Status {
+  RETURN_IF_ERROR(CheckHasOffsets("-o", options.output));
   return Generate(options, {.find_ids = [&](const Recipe& recipe) { return IdsOfFile(recipe, options.tokens); },
                             .takes_all_samples = true,
                             .arguments = {"--logits", options.output},

@@ -64,6 +64,7 @@ static auto AppendFile(const std::string& path, int64_t most, AtomicFile& output
 static auto Tokenize(const TokenizeOptions& options) -> Status {
   FAIL_IF(!options.bytes, ExitCode::Usage, "tokenize makes tokens of bytes only: add --bytes");
   RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, options.files));
+  RETURN_IF_ERROR(CheckHasOffsets("-o", options.output));
   ASSIGN_OR_RETURN(auto output, AtomicFile::Create(options.output));
   RETURN_IF_ERROR(output.Append(TokenFileHeaderBytes(0)));
   int64_t num_tokens = 0;

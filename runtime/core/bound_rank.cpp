@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/base/text/numbers_and_lines.h"
 #include "runtime/device/family.h"
 
 namespace shardc {
@@ -164,6 +165,13 @@ auto BoundRank::EvalLoss() -> ErrorOr<std::optional<double>> {
   }
   ASSIGN_OR_RETURN(const auto has_targets, tokens_->HoldsEvalTarget());
   return has_targets ? std::optional(loss) : std::nullopt;
+}
+
+auto BoundRank::CheckStop(int64_t done, int64_t all, std::string_view noun) -> Status {
+  ASSIGN_OR_RETURN(const auto stops, control().GatherValues(AxisSet::All(), control().StopIsRequested() ? 1 : 0));
+  FAIL_IF(std::ranges::count(stops, 1) > 0, ExitCode::Preempted, "stopped as asked after {} of {}", Grouped(done),
+          Counted(all, noun));
+  return Success{};
 }
 
 auto BoundRank::Say(std::string_view lines) const -> void {

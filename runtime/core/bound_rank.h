@@ -71,6 +71,9 @@ class BoundRank {
   auto LossOf(ScalarRole whole, ScalarRole term) const -> double;
   /// Returns the loss of the evaluation that has run; nothing if no held-out position has a target.
   auto EvalLoss() -> ErrorOr<std::optional<double>>;
+  /// Checks that no rank was asked to stop while it answers a question about a checkpoint. Errors: Preempted, on all
+  /// ranks alike, with how much of the answer is done. Collective.
+  auto CheckStop(int64_t done, int64_t all, std::string_view noun) -> Status;
   /// Returns sums over the elements that this rank drew since it was made.
   auto drawn() const -> const IdVector<ParameterId, Drawn>& { return drawn_; }
   /// Returns how often each section ran.

@@ -19,8 +19,6 @@ namespace {
 struct NextId {
   double score = -INFINITY;
   int64_t id = -1;
-  /// The rank was asked to stop.
-  int64_t stops = 0;
 
   auto IsBefore(const NextId& other) const -> bool {
     return score > other.score || (score == other.score && id >= 0 && (other.id < 0 || id < other.id));
@@ -125,7 +123,12 @@ static auto SampleIds(BoundRank& rank, const GenerateRequest& request) -> Status
     }
   }
   GumbelDraws draws(request.seed);
+  const auto end_text = [&] { return rank.leads() && request.are_bytes ? Print("\n") : Success{}; };
   for (int64_t place = 0; place < request.num_sampled; ++place) {
+    if (const Status goes_on = rank.CheckStop(place, request.num_sampled, "id"); !goes_on) {
+      RETURN_IF_ERROR(end_text());
+      return goes_on;
+    }
     const std::vector<int32_t> window = last_of(ids);
     const int64_t last = std::ssize(window) - 1;
     rank.tokens().SetEvalIds(window);
@@ -139,20 +142,16 @@ static auto SampleIds(BoundRank& rank, const GenerateRequest& request) -> Status
       for (int64_t column = 0; column < part.columns; ++column) {
         const int64_t id = part.first_column + column;
         const double logit = LogitOf(part.dtype(), row, column);
-        const NextId candidate{request.temperature == 0 ? logit : logit / request.temperature + draws.At(place, id), id,
-                               0};
+        const NextId candidate{request.temperature == 0 ? logit : logit / request.temperature + draws.At(place, id),
+                               id};
         best = candidate.IsBefore(best) ? candidate : best;
       }
       return Success{};
     };
     RETURN_IF_ERROR(rank.RunSection(SectionKind::Eval));
-    best.stops = rank.control().StopIsRequested() ? 1 : 0;
     ASSIGN_OR_RETURN(const auto all, rank.control().GatherValues(AxisSet::All(), best));
     for (const NextId& candidate : all) {
       best = candidate.IsBefore(best) ? candidate : best;
-    }
-    if (std::ranges::any_of(all, [](const NextId& candidate) { return candidate.stops != 0; })) {
-      break;
     }
     CHECK(best.id >= 0, "no rank has a logit of the last position");
     ids.push_back(static_cast<int32_t>(best.id));
@@ -160,7 +159,7 @@ static auto SampleIds(BoundRank& rank, const GenerateRequest& request) -> Status
       RETURN_IF_ERROR(PrintId(request, best.id));
     }
   }
-  return rank.leads() && request.are_bytes ? Print("\n") : Success{};
+  return end_text();
 }
 
 static auto WriteLogits(BoundRank& rank, const GenerateRequest& request) -> Status {

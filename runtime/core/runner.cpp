@@ -87,9 +87,29 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   return training_.Run(begun_);
 }
 
+auto RankRunner::Answer(const std::function<Status()>& run) -> Status {
+  std::unique_ptr<Progress> progress;
+  if (rank_.leads() && context_.log != nullptr) {
+    progress = std::make_unique<Progress>(rank_.plan().run.steps, rank_.plan().run.log_every, *context_.log);
+  }
+  rank_.execution().after_pass = [&](SectionKind section, int64_t done, int64_t count) -> Status {
+    if (section != SectionKind::Eval || done == count) {
+      return Success{};
+    }
+    const int64_t all = rank_.tokens().num_eval_samples();
+    if (progress != nullptr) {
+      progress->Evaluating(all * done / count, all);
+    }
+    return rank_.CheckStop(all * done / count, all, "sample");
+  };
+  const Status answered = run();
+  rank_.execution().after_pass = nullptr;
+  return answered;
+}
+
 auto RankRunner::Generate(const std::string& checkpoint) -> Status {
   RETURN_IF_ERROR(LoadParameters(checkpoint));
-  return shardc::Generate(rank_);
+  return Answer([this] { return shardc::Generate(rank_); });
 }
 
 auto RankRunner::LoadParameters(const std::string& checkpoint) -> Status {
@@ -106,7 +126,7 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
           rank_.plan().data.eval_tokens);
   RETURN_IF_ERROR(LoadParameters(checkpoint));
   Note(TrainedOnText(checkpoints_.manifest().data, rank_.plan(), rank_.tokens()));
-  RETURN_IF_ERROR(rank_.RunSection(SectionKind::Eval));
+  RETURN_IF_ERROR(Answer([this] { return rank_.RunSection(SectionKind::Eval); }));
   ASSIGN_OR_RETURN(const auto loss, rank_.EvalLoss());
   if (!loss) {
     return Fail(ExitCode::RecipeRejected,
@@ -114,6 +134,24 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
                 "--set data.eval_tokens=N");
   }
   return *loss;
+}
+
+/// Evaluates the checkpoint of the context; rank 0 prints its loss.
+static auto Evaluate(RankRunner& runner, const RankContext& context) -> Status {
+  ASSIGN_OR_RETURN(const auto loss, runner.Evaluate(context.options.eval_checkpoint));
+  if (context.rank != 0) {
+    return Success{};
+  }
+  const ScalarId step = context.plan->ScalarOf(ScalarRole::Step);
+  const auto completed = static_cast<int64_t>(runner.scalars()[step]);
+  const std::string result = context.options.json
+                                 ? EvalLine(completed, loss) + "\n"
+                                 : fmt::format("step {}: eval loss {} nats/token\n", completed, LossText(loss));
+  if (std::fwrite(result.data(), 1, result.size(), stdout) != result.size() || std::fflush(stdout) != 0) {
+    const int code = errno;
+    return Fail(ExitCode::Environment, "cannot write the result to stdout: {}", std::strerror(code));
+  }
+  return Success{};
 }
 
 static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {
@@ -124,23 +162,14 @@ static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {
   if (context.options.eval_checkpoint.empty()) {
     return runner->Train();
   }
-  if (context.options.generate) {
-    RETURN_IF_ERROR(runner->Generate(context.options.eval_checkpoint));
-    return ExitCode::Ok;
+  const Status answered =
+      context.options.generate ? runner->Generate(context.options.eval_checkpoint) : Evaluate(*runner, context);
+  if (!answered && answered.error().code == ExitCode::Preempted) {
+    // All ranks have agreed on it.
+    runner->Note(answered.error().message);
+    return ExitCode::Preempted;
   }
-  ASSIGN_OR_RETURN(const auto loss, runner->Evaluate(context.options.eval_checkpoint));
-  if (context.rank == 0) {
-    const ScalarId step = context.plan->ScalarOf(ScalarRole::Step);
-    const auto completed = static_cast<int64_t>(runner->scalars()[step]);
-    const std::string result = context.options.json
-                                   ? EvalLine(completed, loss) + "\n"
-                                   : fmt::format("step {}: eval loss {} nats/token\n", completed, LossText(loss));
-    if (std::fwrite(result.data(), 1, result.size(), stdout) != result.size() || std::fflush(stdout) != 0) {
-      const int code = errno;
-      return Fail(ExitCode::Environment, "cannot write the result to stdout: {}", std::strerror(code));
-    }
-  }
-  return ExitCode::Ok;
+  return answered ? ErrorOr<ExitCode>(ExitCode::Ok) : answered.error();
 }
 
 auto RunRank(RankContext& context) -> ErrorOr<ExitCode> {

@@ -32,6 +32,9 @@ class RankRunner {
   /// has the request. Collective.
   auto Generate(const std::string& checkpoint) -> Status;
 
+  /// Prints a line for people, on rank 0, if there is one.
+  auto Note(std::string_view line) const -> void;
+
   // The parts of Train, for tests that look between them.
 
   /// Fires `load`, then `first` or `restart`; looks at what was drawn, and whether ranks that hold the same agree.
@@ -72,10 +75,11 @@ class RankRunner {
   auto Resume(const CheckpointInfo& newest) -> Status;
   /// Reports from which checkpoint the run continues, and what has changed since. For rank 0.
   auto TellResumed(const CheckpointInfo& newest) const -> void;
+  /// Runs what evaluates samples, which ends between them if the launch is asked to stop, and shows how far it is.
+  /// Errors: Preempted, on all ranks alike.
+  auto Answer(const std::function<Status()>& run) -> Status;
   /// Loads the parameters of a checkpoint, and compares those of ranks that hold the same.
   auto LoadParameters(const std::string& checkpoint) -> Status;
-  /// Prints a line for people, on rank 0, if there is one.
-  auto Note(std::string_view line) const -> void;
 
   RankContext& context_;
   BoundRank rank_;

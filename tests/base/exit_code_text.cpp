@@ -18,7 +18,7 @@ TEST(ExitCodeTable, NamesEachCodeOnALineOfItsOwn) {
             "    6  environment (peers, files)\n"
             "    7  training diverged\n"
             "   10  what is compared differs\n"
-            "   75  stopped by a signal, and saved\n"
+            "   75  stopped by a signal; a run has saved\n"
             "128+n  killed by signal n");
 }
 

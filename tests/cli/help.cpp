@@ -20,7 +20,7 @@ TEST(Cli, HelpShowsExamplesFirstAndTheExitCodes) {
     const Finished finished = AskForHelp({command, "--help"});
     EXPECT_LE(finished.out.find(subcommand.examples.substr(0, subcommand.examples.find('\n'))), 2U) << command;
     EXPECT_THAT(finished.out, HasSubstr("Usage: shardc " + command));
-    EXPECT_THAT(finished.out, HasSubstr("75  stopped by a signal, and saved"));
+    EXPECT_THAT(finished.out, HasSubstr("75  stopped by a signal; a run has saved"));
   }
   EXPECT_THAT(AskForHelp({"--help"}).out, HasSubstr("  docs  "));
 }

@@ -181,6 +181,20 @@ TEST(Outputs, LieOutsideOfRuns) {
   EXPECT_EQ(RunProgram(Shardc(), with_small({"plan"}, {"-o", folder / "sound.plan"})).exit_code, 0);
 }
 
+TEST(Outputs, PipesAreRefused) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  const std::string text = WriteIn(folder, "text.txt", "some text");
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"tokenize", "--bytes", text, "-o", pipe}, {"logits", recipe, "--tokens", text, "-o", pipe}}) {
+    const Finished refused = RunProgram(Shardc(), arguments);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("pipe is a pipe, which takes bytes in their order only; name a file"));
+  }
+}
+
 TEST(Outputs, KilledCommandLeavesNothing) {
   const TemporaryFolder folder;
   // More than one block, of which the command has written the first when it waits for the rest.

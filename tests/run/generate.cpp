@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -215,6 +217,33 @@ TEST_F(Generate, OwnHeadAnswersWithoutTargets) {
     ask(*training, "logits", {"--tokens", *training_ / "ids.bin", "-o", *training / "logits.safetensors"});
   }
   EXPECT_EQ(ReadLogits(headed / "logits.safetensors").logits, ReadLogits(bare / "logits.safetensors").logits);
+}
+
+// In the middle of an answer, which says how far it came.
+TEST_F(Generate, StopsEndAnswers) {
+  WriteBin(*training_ / "many.bin", EasyTokens(3'200'000));
+  const std::string logits = *training_ / "stopped.safetensors";
+  const std::vector<std::vector<std::string>> commands{
+      training_->Command("sample",
+                         {"--checkpoint", *training_ / "run", "--prompt-ids", "1", "--tokens-out", "1000000"}),
+      training_->Command("eval", {"--checkpoint", *training_ / "run", "--set", "data.eval_tokens=0", "--set",
+                                  "data.eval=['many.bin']"}),
+      training_->Command("logits",
+                         {"--checkpoint", *training_ / "run", "--tokens", *training_ / "many.bin", "-o", logits}),
+  };
+  for (const auto& command : commands) {
+    for (const int signal : {SIGTERM, SIGINT}) {
+      SCOPED_TRACE(command[1]);
+      Process process(command);
+      ASSERT_EQ(process.AwaitChildren(2).size(), 2U) << process.err();
+      process.Kill(signal);
+      const Outcome outcome = process.Wait(Seconds{10});
+      EXPECT_EQ(outcome.status, 75) << outcome.err;
+      EXPECT_THAT(outcome.err, testing::ContainsRegex("stopped as asked after [0-9,]+ of [0-9,]+ (ids|samples)\n"));
+      EXPECT_THAT(outcome.err, testing::Not(HasSubstr("error")));
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(logits));
 }
 
 // The recipe as the run was launched, whatever the recipe says now.
