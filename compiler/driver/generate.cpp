@@ -181,18 +181,24 @@ static auto Logits(const LogitsOptions& options) -> Status {
 static auto IdsOfPrompt(const SampleOptions& options, int64_t vocab) -> ErrorOr<Ids> {
   Ids ids;
   if (options.prompt_ids.empty()) {
-    for (const char byte : options.prompt) {
     FAIL_IF(
         vocab > UINT8_MAX + 1, ExitCode::Usage,
         "--prompt is for models of bytes, and this model's vocabulary has {} ids; use tools/sample_text.py with its "
         "tokenizer, or --prompt-ids",
         Grouped(vocab));
+    for (const char byte : options.prompt) {
       ids.push_back(static_cast<unsigned char>(byte));
     }
   }
-  for (const std::string_view word : SplitWords(options.prompt_ids, ", \t\n")) {
-    ASSIGN_OR_RETURN(const auto id, NumberIn<int32_t>("--prompt-ids", word, 0, INT32_MAX));
-    ids.push_back(id);
+  const auto parts = SplitAt(options.prompt_ids, ",");
+  for (const std::string_view part : parts) {
+    const auto words = SplitWords(part, " \t\n");
+    FAIL_IF(words.empty() && parts.size() > 1, ExitCode::Usage,
+            "--prompt-ids: a comma has no id beside it; write them as in 15,27,99");
+    for (const std::string_view word : words) {
+      ASSIGN_OR_RETURN(const auto id, NumberIn<int32_t>("--prompt-ids", word, 0, INT32_MAX));
+      ids.push_back(id);
+    }
   }
   for (const int32_t id : ids) {
     FAIL_IF(id >= vocab, ExitCode::Usage, "the prompt has id {}, and the model's vocabulary ends at {}", id, vocab - 1);
