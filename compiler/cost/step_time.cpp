@@ -284,7 +284,8 @@ auto StepTimeText(const StepTime& time, const Plan& plan) -> std::string {
                      FormatTime(time.step()), Grouped(std::llround(tokens)), 100 * time.mfu) +
          fmt::format("  products {}, attention {}, other ops {}\n", FormatTime(time.products),
                      FormatTime(time.attention), FormatTime(time.others)) +
-         fmt::format("  communication not hidden {}, host {}\n", FormatTime(time.peers), FormatTime(time.host)) +
+         fmt::format("  {} {}, host {}\n", time.ranks > 1 ? "communication not hidden" : "waits between streams",
+                     FormatTime(time.peers), FormatTime(time.host)) +
          (caveat.empty() ? "" : Wrapped("  " + caveat, 4));
 }
 

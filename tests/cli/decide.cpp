@@ -83,6 +83,14 @@ TEST_F(Decide, FitOfAPlanFileHasNoKeysToChange) {
   EXPECT_EQ(Ask({"plan", plan, "--fit", "1B"}).exit_code, 4);
 }
 
+TEST_F(Decide, OneRankWaitsForNoOther) {
+  const std::vector<std::string> one{"plan", recipe_, "--explain", "--fit", "h100"};
+  EXPECT_THAT(Ask(one).out, AllOf(HasSubstr("  waits for other streams "), Not(HasSubstr("waits for other ranks"))));
+  std::vector<std::string> two = one;
+  two.insert(two.end(), {"--set", "mesh.dp=2"});
+  EXPECT_THAT(Ask(two).out, HasSubstr("  waits for other ranks "));
+}
+
 TEST_F(Decide, FitIsAPartOfTheReport) {
   const Finished report = Ask({"plan", recipe_, "--explain", "--fit", "80GiB"});
   EXPECT_THAT(report.out, AllOf(StartsWith("plan "), HasSubstr("\nfits: each rank takes ")));
