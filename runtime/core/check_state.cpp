@@ -131,6 +131,12 @@ auto CheckFirstState(Binder& binder) -> Status {
   const Parameter& parameter = plan.parameters[bad->parameter];
   const std::string text = ToText(plan, *bad);
   if (const auto tensor = LoadedTensorOf(parameter)) {
+    const SeedTensor* const loaded = plan.seed.Find(*tensor);
+    FAIL_IF(loaded != nullptr && std::isinf(bad->value) && SizeOf(loaded->dtype) > SizeOf(parameter.dtype),
+            ExitCode::Checkpoint,
+            "{}: {}; it is loaded from tensor {} in {}, and a value beyond {} becomes infinite: --set "
+            "precision.master=fp32",
+            plan.seed.path, text, *tensor, ToText(loaded->dtype), ToText(parameter.dtype));
     return Fail(ExitCode::Checkpoint, "{}: {}; it is loaded from tensor {}", plan.seed.path, text, *tensor);
   }
   return Fail(ExitCode::RecipeRejected, "{}; its init rule is {}{}", text, parameter.init,

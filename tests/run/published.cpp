@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
+#include <limits>
 #include <regex>
 
 #include "tests/support/published_files.h"
@@ -112,6 +114,19 @@ TEST_F(PublishedRun, RestartNeedsNoModel) {
   const Outcome other = Run("run", {"start.first={ seed = \"other\" }"});
   EXPECT_EQ(other.status, 3);
   EXPECT_THAT(other.err, HasSubstr("and the run began from another one, model of Qwen3ForCausalLM"));
+}
+
+TEST_F(PublishedRun, OverflowOfRoundingIsNamed) {
+  PublishedFiles files = PublishedFiles::Make("qwen3", "F32", true);
+  const float largest = std::numeric_limits<float>::max();
+  std::memcpy(&files.tensors.at("model.norm.weight").bytes[0], &largest, sizeof(largest));
+  Make(files, 1);
+  const Outcome run = Run("run", {"precision.master=bf16"});
+  EXPECT_EQ(run.status, 5);
+  EXPECT_THAT(
+      run.err,
+      HasSubstr("; it is loaded from tensor model.norm.weight in f32, and a value beyond bf16 becomes infinite: "
+                "--set precision.master=fp32"));
 }
 
 TEST_F(PublishedRun, TiedHeadMustHaveEqualBits) {
