@@ -8,7 +8,7 @@
 
 namespace shardc {
 
-/// Each exit code and what it means.
+/// Returns each exit code and what it means.
 auto ExitCodeTexts() -> std::vector<std::pair<int, std::string_view>>;
 /// A line per exit code, with a title above them.
 auto ExitCodeTable() -> std::string;

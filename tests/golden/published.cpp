@@ -70,9 +70,10 @@ TEST(Published, SelectiveLessFullOfLlama2) {
   EXPECT_EQ((Explain(selective).peak.use.total() - Explain(full).peak.use.total()).value, delta / 32 * 31);
 }
 
-/// 76.49 % of 95.0396 GiB active at the peak against 50.12 %, which is 25.06 GiB. Half of each head, of each matrix and
-/// of the sequence are as many bytes as the whole of half as many sequences; what is more is the sum of o over tp, kept
-/// in the place of its matrix product. The published figure is 1.75 GiB less, and no tensor of a block has 56 MiB.
+/// Compares with 76.49 % of 95.0396 GiB active at the peak against 50.12 %, which is 25.06 GiB. Half of each head, of
+/// each matrix and of the sequence are as many bytes as the whole of half as many sequences; what is more is the sum of
+/// o over tp, kept in the place of its matrix product. The published figure is 1.75 GiB less, and no tensor of a block
+/// has 56 MiB.
 TEST(Published, SelectiveLessFullOfLlama2In2D) {
   const Plan full = PlanOf("llama2_7b_2d");
   const Plan selective = PlanOf("llama2_7b_2d_selective");
@@ -84,7 +85,8 @@ TEST(Published, SelectiveLessFullOfLlama2In2D) {
   EXPECT_EQ(InGiB((Explain(selective).peak.use.total() - Explain(full).peak.use.total()).value, 2), "25.97");
 }
 
-/// 88.23 GiB reserved against 53.83: 34.40, fragments included. 8 sequences more keep what is computed once more.
+/// Compares with 88.23 GiB reserved against 53.83: 34.40, fragments included. 8 sequences more keep what is computed
+/// once more.
 TEST(Published, BatchOf16LessBatchOf8OfLlama2) {
   const Bytes more = Explain(PlanOf("llama2_7b_selective_16")).peak.use.total();
   const Bytes less = Explain(PlanOf("llama2_7b_selective")).peak.use.total();
