@@ -112,7 +112,7 @@ TEST(Answers, AValueThatOthersWrite) {
 
 TEST(Answers, HelpOnWordsOfTheField) {
   const auto help = [](const std::string& name) { return RunProgram(Shardc(), {"help", name}).out; };
-  EXPECT_EQ(help("75"), "75 (exit code): stopped by a signal, and saved\n");
+  EXPECT_EQ(help("75"), "75 (exit code): stopped by a signal; a run has saved\n");
   for (const char* word : {"sac", "MFU", "flash", "out-of-memory", "arena"}) {
     EXPECT_THAT(help(word), StartsWith(fmt::format("{} (word of other trainers): ", word)));
   }
