@@ -14,8 +14,8 @@ auto HelpOnPresets(std::string_view name) -> std::string {
   if (closest.empty() && longer != names.end()) {
     closest = *longer;
   }
-  return fmt::format("{}`shardc presets` lists all; for a model of Hugging Face: shardc new FILE --from DIR",
-                     closest.empty() ? "" : fmt::format("did you mean \"{}\"? ", closest));
+  return closest.empty() ? "`shardc presets` lists all; for a model of Hugging Face: shardc new FILE --from DIR"
+                         : fmt::format("did you mean \"{}\"? `shardc presets` lists all", closest);
 }
 
 auto TextOfPreset(const Recipe& recipe, Diagnostics& diagnostics) -> StandInText {

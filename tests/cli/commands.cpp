@@ -362,10 +362,10 @@ TEST(Cli, ExplainNamesTheOptimizerAndWhatItKeeps) {
     }
     return RunShardc(arguments).out;
   };
-  EXPECT_THAT(explain({}), HasSubstr("\noptimizer   adamw, which keeps exp_avg and exp_avg_sq\n"));
-  EXPECT_THAT(explain({"optimizer.name=sgd"}), HasSubstr("\noptimizer   sgd, which keeps nothing\n"));
+  EXPECT_THAT(explain({}), HasSubstr("\noptimizer   adamw, which keeps exp_avg and exp_avg_sq; weight decay "));
+  EXPECT_THAT(explain({"optimizer.name=sgd"}), HasSubstr("\noptimizer   sgd, which keeps nothing; weight decay "));
   EXPECT_THAT(explain({"optimizer.name=sgd", "optimizer.momentum=0.9"}),
-              HasSubstr("\noptimizer   sgd, which keeps momentum_buffer\n"));
+              HasSubstr("\noptimizer   sgd, which keeps momentum_buffer; weight decay "));
 }
 
 TEST(Cli, FullDiskIsAnError) {

@@ -118,7 +118,7 @@ TEST(KnownModels, AreWrittenOutWithoutWarning) {
   const std::string preset = "[model]\npreset = \"llama-debug\"\nseq = 8\n";
   const std::string sizes =
       "[model]\nfamily = \"llama\"\nlayers = 1\nhidden = 8\nheads = 2\nffn = 8\nvocab = 256\nseq = 8\n";
-  const std::string steps = "[optimizer]\nlr = 1\n[batch]\nmicro = 1\n[train]\nsteps = 1\n[data]\n";
+  const std::string steps = "[optimizer]\nlr = 0.01\n[batch]\nmicro = 1\n[train]\nsteps = 1\n[data]\n";
   const std::string rule = "[[init.rule]]\nmatch = \"*\"\nvalue = \"normal(0, 0.02)\"\n";
   for (const std::string& text :
        {preset + steps + "synthetic = \"zipf\"\n", sizes + steps + "synthetic = \"zipf\"\nseed = 3\n" + rule,
