@@ -89,7 +89,7 @@ TEST(Sgd, ARunKeepsItsOptimizer) {
   EXPECT_EQ(without.status, 5);
   EXPECT_THAT(without.err,
               HasSubstr("other settings of sgd: the run keeps a momentum_buffer, and these settings keep none; put the "
-                        "keys of [optimizer] back, or begin"));
+                        "keys of [optimizer] back, or start another run"));
 }
 
 TEST(Sgd, BeginsFromParametersThatAdamwTrained) {

@@ -70,10 +70,9 @@ TEST_F(SeedRun, CountsAndRecordsWhatIsGenerated) {
     generated += LoadedTensorOf(parameter) ? 0 : parameter.num_elements();
   }
   EXPECT_EQ(generated, 2 * 300 * 32);
-  EXPECT_THAT(
-      second.err,
-      AllOf(HasSubstr(fmt::format("{} parameters loaded, 2 generated (no checkpoint", plan.parameters.size() - 2)),
-            HasSubstr(fmt::format(" s to initialise, {} elements drawn\n", generated))));
+  EXPECT_THAT(second.err, AllOf(HasSubstr(fmt::format("{} parameters loaded, 2 generated (no earlier checkpoint",
+                                                      plan.parameters.size() - 2)),
+                                HasSubstr(fmt::format(" s to initialise, {} elements drawn\n", generated))));
   std::vector<std::string> arguments{"--print-init", "--run-dir", training_ / "second"};
   for (const std::string& set : sets) {
     arguments.insert(arguments.end(), {"--set", set});
@@ -97,8 +96,9 @@ TEST_F(SeedRun, RulesThatReadItAreCounted) {
       R"(, missing = ["lm_head.weight", "model.embed*", "model.norm.weight"], unused = ["*head*", "model.norm*"])");
   const Outcome second = training_.Run("second", sets);
   ASSERT_EQ(second.status, 0) << second.err;
-  EXPECT_THAT(second.err, HasSubstr(fmt::format("{} parameters loaded, 2 read by rules, 1 generated (no checkpoint",
-                                                training_.Compile(sets).parameters.size() - 3)));
+  EXPECT_THAT(second.err,
+              HasSubstr(fmt::format("{} parameters loaded, 2 read by rules, 1 generated (no earlier checkpoint",
+                                    training_.Compile(sets).parameters.size() - 3)));
   EXPECT_THAT(second.err,
               HasSubstr(fmt::format(" s to initialise, 32 elements drawn, {} read by rules\n", 2 * 300 * 32)));
 }
