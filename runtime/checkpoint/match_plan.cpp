@@ -101,6 +101,13 @@ auto RolesOf(const Plan& plan, ReadPurpose purpose) -> std::map<std::string, std
   return roles;
 }
 
+/// Returns the path from the root; as it is if there is no such path.
+auto FromRoot(const std::string& path) -> std::filesystem::path {
+  std::error_code no_path;
+  const auto absolute = std::filesystem::absolute(path, no_path);
+  return (no_path ? std::filesystem::path(path) : absolute).lexically_normal();
+}
+
 /// Returns the options with which the command that was refused starts another run, beside this one.
 auto OptionsOfAnotherRun(const CheckpointReaderOptions& refused) -> std::string {
   const Plan& plan = *refused.plan;
@@ -109,7 +116,7 @@ auto OptionsOfAnotherRun(const CheckpointReaderOptions& refused) -> std::string 
     options += " --unset checkpoint.dir";
   }
   // The folder of the run is another one than the plan's if --run-dir names it.
-  const auto run_dir = std::filesystem::absolute(refused.path).lexically_normal().parent_path().parent_path();
+  const auto run_dir = FromRoot(refused.path).parent_path().parent_path();
   if (plan.run.checkpoint_dir.empty() && run_dir != plan.run.run_dir) {
     options += fmt::format(" --run-dir '{}-2'", run_dir.string());
   }
@@ -121,7 +128,7 @@ auto StartFromParameters(const CheckpointReaderOptions& options) -> std::string 
   return fmt::format(
       "start another run from these parameters, with moments of 0: {} --set 'start.first={{ seed = \"{}\" "
       "}}'",
-      OptionsOfAnotherRun(options), std::filesystem::absolute(options.path).lexically_normal().string());
+      OptionsOfAnotherRun(options), FromRoot(options.path).string());
 }
 
 /// Returns true if the parameters of the checkpoint are those of the plan, with its shapes.
