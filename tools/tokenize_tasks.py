@@ -335,12 +335,6 @@ class Workers:
             self.processes.append(process)
             self.idle.put(here)
 
-    def are_lossy(self, texts: list[str]) -> list[bool]:
-        """Whether characters of each text have no ids."""
-        if self.loss_finder is None:
-            return [False] * len(texts)
-        return [LOST in encoding.ids for encoding in self.loss_finder.encode_batch_fast(texts, add_special_tokens=False)]
-
     def run(self, task: Task) -> list[list[int]]:
         """The counts of a task. Called by as many threads as there are processes."""
         pipe = self.idle.get()
