@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compiler/base/host_and_time.h"
+#include "compiler/plan/triggers.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/core/compare_traffic.h"
 #include "runtime/core/run_report.h"
@@ -48,21 +49,6 @@ auto TrainingReport::Time() const -> LineTime {
   return {.utc = UtcNow(), .elapsed_s = std::chrono::duration<double>(elapsed).count()};
 }
 
-/// Returns how often the triggers of a section fire from the end of a step to the end of the run.
-static auto NumDue(const Plan& plan, SectionKind section, int64_t step) -> int64_t {
-  int64_t count = 0;
-  bool is_at_end = false;
-  bool is_counted = false;
-  for (const Trigger& trigger : plan.triggers) {
-    if (trigger.section == section && trigger.kind == TriggerKind::EverySteps) {
-      count += plan.run.steps / trigger.every - (step - 1) / trigger.every;
-      is_counted |= plan.run.steps % trigger.every == 0;
-    }
-    is_at_end |= trigger.section == section && trigger.kind == TriggerKind::End;
-  }
-  return count + (is_at_end && !is_counted ? 1 : 0);
-}
-
 auto TrainingReport::TimeOfDue(Seconds step) -> Seconds {
   // Forward alone, of three products in a step's one. The first evaluation tells.
   constexpr double ForwardOfStep = 1.0 / 3;
@@ -70,8 +56,8 @@ auto TrainingReport::TimeOfDue(Seconds step) -> Seconds {
       static_cast<double>(rank_.tokens().num_eval_samples()) / static_cast<double>(SamplesPerStep(plan_));
   const Seconds eval = eval_time_.value_or(Seconds{ForwardOfStep * step.value * steps_of_samples});
   const int64_t now = rank_.CompletedSteps();
-  return Seconds{static_cast<double>(NumDue(plan_, SectionKind::Eval, now)) * eval.value +
-                 static_cast<double>(NumDue(plan_, SectionKind::Save, now)) * save_time_.value_or(Seconds{}).value};
+  return Seconds{static_cast<double>(NumFires(plan_, SectionKind::Eval, now)) * eval.value +
+                 static_cast<double>(NumFires(plan_, SectionKind::Save, now)) * save_time_.value_or(Seconds{}).value};
 }
 
 auto TrainingReport::Step(double seconds, std::string_view skipped) -> Status {

@@ -8,6 +8,7 @@
 #include "compiler/base/units.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/cost/figures.h"
+#include "compiler/plan/triggers.h"
 
 namespace shardc {
 
@@ -22,22 +23,13 @@ static auto SharedCores(const Plan& plan, int64_t num_ranks) -> std::string {
 /// Returns how many checkpoints the run has at its end.
 static auto NumKept(const Plan& plan) -> int64_t {
   const RunSettings& run = plan.run;
-  int64_t num_saves = 0;
+  const int64_t num_saves = NumFires(plan, SectionKind::Save, 1);
   int64_t num_for_good = std::ssize(run.keep_steps);
-  bool saves_last = false;
-  bool saves_at_end = false;
   for (const Trigger& trigger : plan.triggers) {
-    if (trigger.section != SectionKind::Save) {
-      continue;
-    }
-    saves_at_end |= trigger.kind == TriggerKind::End;
-    if (trigger.kind == TriggerKind::EverySteps) {
-      num_saves += run.steps / trigger.every;
-      saves_last |= run.steps % trigger.every == 0;
-      num_for_good += run.keep_every > 0 ? run.steps / trigger.every / run.keep_every : 0;
+    if (trigger.section == SectionKind::Save && trigger.kind == TriggerKind::EverySteps && run.keep_every > 0) {
+      num_for_good += run.steps / trigger.every / run.keep_every;
     }
   }
-  num_saves += saves_at_end && !saves_last ? 1 : 0;
   return run.checkpoint_keep == 0 ? num_saves : std::min(num_saves, run.checkpoint_keep + num_for_good);
 }
 
