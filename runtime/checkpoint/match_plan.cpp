@@ -1,7 +1,6 @@
 #include "runtime/checkpoint/match_plan.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 #include "compiler/base/text/joined.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/plan/sample_quotas.h"
+#include "runtime/checkpoint/another_run.h"
 
 namespace shardc {
 
@@ -99,45 +99,6 @@ auto RolesOf(const Plan& plan, ReadPurpose purpose) -> std::map<std::string, std
     }
   }
   return roles;
-}
-
-/// Returns the path from the root; as it is if there is no such path.
-auto FromRoot(const std::string& path) -> std::filesystem::path {
-  std::error_code no_path;
-  const auto absolute = std::filesystem::absolute(path, no_path);
-  return (no_path ? std::filesystem::path(path) : absolute).lexically_normal();
-}
-
-/// Returns the options with which the command that was refused starts another run, beside this one.
-auto OptionsOfAnotherRun(const CheckpointReaderOptions& refused) -> std::string {
-  const Plan& plan = *refused.plan;
-  std::string options = fmt::format("--set start.run_id={}-2", plan.run.run_id);
-  if (!plan.run.checkpoint_dir.empty()) {
-    options += " --unset checkpoint.dir";
-  }
-  // The folder of the run is another one than the plan's if --run-dir names it.
-  const auto run_dir = FromRoot(refused.path).parent_path().parent_path();
-  if (plan.run.checkpoint_dir.empty() && run_dir != plan.run.run_dir) {
-    options += fmt::format(" --run-dir '{}-2'", run_dir.string());
-  }
-  return options;
-}
-
-/// Returns the way to go on from the parameters of a checkpoint alone, as the end of a sentence.
-auto StartFromParameters(const CheckpointReaderOptions& options) -> std::string {
-  return fmt::format(
-      "start another run from these parameters, with moments of 0: {} --set 'start.first={{ seed = \"{}\" "
-      "}}'",
-      OptionsOfAnotherRun(options), FromRoot(options.path).string());
-}
-
-/// Returns true if the parameters of the checkpoint are those of the plan, with its shapes.
-auto HasParametersOf(const Manifest& manifest, const Plan& plan) -> bool {
-  return std::ssize(manifest.tensors) == plan.parameters.size() &&
-         std::ranges::all_of(plan.parameters.begin(), plan.parameters.end(), [&](const Parameter& parameter) {
-           const auto tensor = manifest.tensors.find(parameter.name);
-           return tensor != manifest.tensors.end() && tensor->second.shape == parameter.shape;
-         });
 }
 
 /// Returns what the digest of a seed is of.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "compiler/base/absolute_path.h"
 #include "compiler/base/files.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
@@ -12,12 +13,6 @@
 #include "runtime/record/save_record.h"
 
 namespace shardc {
-
-static auto Absolute(const std::string& path) -> std::string {
-  std::error_code unknown;
-  const auto absolute = std::filesystem::absolute(path, unknown);
-  return unknown ? path : absolute.lexically_normal().string();
-}
 
 RunRecords::RunRecords(const RankContext* context, std::string checkpoint_dir)
     : context_(*context),
@@ -54,13 +49,13 @@ auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) co
         "there is no checkpoint of run {} in {}, and {} of the lines of {} do not read, so that nobody can tell "
         "whether one was saved; to continue the run, set `checkpoint.dir` to where its checkpoints are; to begin "
         "from scratch, move that file away",
-        run_id, Absolute(checkpoint_dir_), saves.num_unreadable, record);
+        run_id, AbsolutePath(checkpoint_dir_), saves.num_unreadable, record);
   }
   if (!found && !last) {
     return std::string();
   }
   if (!found) {
-    const std::string dir = Absolute(checkpoint_dir_);
+    const std::string dir = AbsolutePath(checkpoint_dir_);
     const std::string there = std::filesystem::path(last->path).parent_path().string();
     return Fail(
         ExitCode::Checkpoint,
@@ -218,7 +213,7 @@ auto RunRecords::CheckOwned() const -> Status {
 auto RunRecords::PutSave(int64_t step, const std::string& path) const -> Status {
   RETURN_IF_ERROR(context_.directory->CheckThere());
   return PutSaveOnRecord(context_.directory->folder(), context_.plan->run.run_id,
-                         {.step = step, .path = Absolute(path), .attempt = context_.attempt->number()});
+                         {.step = step, .path = AbsolutePath(path), .attempt = context_.attempt->number()});
 }
 
 }  // namespace shardc

@@ -1,0 +1,20 @@
+// The ways on from a checkpoint that a run may not resume, for the ends of messages.
+#pragma once
+
+#include <string>
+
+#include "compiler/checkpoint/manifest.h"
+#include "runtime/checkpoint/reader_options.h"
+
+namespace shardc {
+
+/// Returns the options with which the command that was refused starts another run, beside this one.
+auto OptionsOfAnotherRun(const CheckpointReaderOptions& refused) -> std::string;
+
+/// Returns the way to go on from the parameters of a checkpoint alone, as the end of a sentence.
+auto StartFromParameters(const CheckpointReaderOptions& options) -> std::string;
+
+/// Returns true if the parameters of the checkpoint are those of the plan, with its shapes.
+auto HasParametersOf(const Manifest& manifest, const Plan& plan) -> bool;
+
+}  // namespace shardc
