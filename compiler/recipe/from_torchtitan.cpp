@@ -9,14 +9,13 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <map>
-#include <set>
 
 #include "compiler/base/printable.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/recipe/other_tools.h"
 #include "compiler/recipe/text_guard.h"
 #include "compiler/recipe/toml_tree.h"
+#include "compiler/recipe/torchtitan_config.h"
 
 namespace shardc {
 
@@ -60,161 +59,6 @@ struct SameSetting {
   std::string_view key;
 };
 
-/// Settings that mean something only if another one is on: `theirs` begins their names. All of these are off by
-/// default.
-struct Switch {
-  std::string_view theirs;
-  std::string_view name;
-};
-constexpr Switch Switches[] = {
-    {"profiling.profile", "profiling.enable_profiling"},
-    {"profiling.save_traces_folder", "profiling.enable_profiling"},
-    {"profiling.save_memory_snapshot_folder", "profiling.enable_memory_snapshot"},
-    {"metrics.save_tb_folder", "metrics.enable_tensorboard"},
-    {"checkpoint.", "checkpoint.enable"},
-    {"checkpoint.", "checkpoint.enable_checkpoint"},
-    {"compile.", "compile.enable"},
-    {"validation.", "validation.enable"},
-    {"validation.", "validation.enabled"},
-    {"memory_estimation.", "memory_estimation.enable"},
-    {"memory_estimation.", "memory_estimation.enabled"},
-    {"fault_tolerance.", "fault_tolerance.enable"},
-    {"parallelism.pipeline_parallel_", "parallelism.pipeline_parallel_degree"},
-    {"parallelism.context_parallel_", "parallelism.context_parallel_degree"},
-    {"parallelism.expert_", "parallelism.expert_parallel_degree"},
-};
-
-/// Returns a value as TOML. No setting that is carried over is a list or a date.
-auto TextOf(const TomlNode& node) -> std::string {
-  std::vector<std::string> items;
-  for (const TomlNode& item : node.items) {
-    items.push_back(TextOf(item));
-  }
-  switch (node.kind) {
-    case TomlNode::Kind::Text: return WriteToml(node.text);
-    case TomlNode::Kind::Int: return WriteToml(node.integer);
-    case TomlNode::Kind::Real: return WriteToml(node.real);
-    case TomlNode::Kind::Bool: return WriteToml(node.boolean);
-    case TomlNode::Kind::Array: return fmt::format("[{}]", fmt::join(items, ", "));
-    default: return "\"a date\"";
-  }
-}
-
-/// The settings of a configuration, by "section.key", as TOML.
-class Config {
- public:
-  explicit Config(const TomlNode& root) {
-    for (const TomlEntry& section : root.entries) {
-      Add(section.key, section.value);
-    }
-  }
-
-  /// Returns the value of the last of these names that the configuration has, or the default. Adds that the others of
-  /// them, and values of another type than the default's, are not carried over. A default that is empty is a number.
-  auto Take(const std::vector<std::string_view>& names, std::string_view default_text) -> std::string {
-    std::string value(default_text);
-    std::string_view last;
-    for (const std::string_view name : names) {
-      const auto found = values_.find(std::string(name));
-      if (found == values_.end()) {
-        continue;
-      }
-      taken_.insert(found->first);
-      if (TypeOf(found->second) != TypeOf(default_text)) {
-        Miss(name, fmt::format("it is no {}; the default {} is taken", TypeOf(default_text),
-                               default_text.empty() ? "of torchtitan" : default_text));
-        continue;
-      }
-      if (!last.empty()) {
-        Miss(last, fmt::format("{} is there too, and holds", name));
-      }
-      last = name;
-      value = found->second;
-    }
-    return value;
-  }
-
-  /// Returns a text without its quotes.
-  auto TakeText(const std::vector<std::string_view>& names, std::string_view default_text) -> std::string {
-    const std::string value = Take(names, WriteToml(std::string(default_text)));
-    return value.substr(1, value.size() - 2);
-  }
-
-  /// Returns a number.
-  auto TakeNumber(const std::vector<std::string_view>& names, double default_number) -> double {
-    return std::strtod(Take(names, WriteToml(default_number)).c_str(), nullptr);
-  }
-
-  /// Adds that a setting has a meaning that recipes do not have, once each.
-  auto Miss(std::string_view name, std::string_view why) -> void {
-    if (!missed_names_.insert(std::string(name)).second) {
-      return;
-    }
-    const auto found = values_.find(std::string(name));
-    const size_t dot = name.find('.');
-    missed_.push_back(PrintableLine(fmt::format("[{}] {} = {}: {}", name.substr(0, dot), name.substr(dot + 1),
-                                                found == values_.end() ? "its default" : found->second, why)));
-  }
-
-  /// Returns a line for each setting that was not carried over and is not switched off.
-  auto NotCarried() const -> std::vector<std::string> {
-    std::vector<std::string> lines = missed_;
-    for (const auto& [name, value] : values_) {
-      if (!taken_.contains(name) && !IsOff(name, value) && !IsSwitchedOff(name)) {
-        const size_t dot = name.find('.');
-        const std::string section = name.substr(0, dot);
-        const std::string key = name.substr(dot + 1);
-        const std::string_view answer = HintOfKey(section, key);
-        lines.push_back(PrintableLine(fmt::format("[{}] {} = {}: {}", section, key, value,
-                                                  answer.empty() ? "nothing is known of this key" : answer)));
-      }
-    }
-    return lines;
-  }
-
- private:
-  static auto TypeOf(std::string_view text) -> std::string_view {
-    return text.starts_with('"')               ? "text"
-           : text.starts_with('[')             ? "list"
-           : text == "true" || text == "false" ? "bool"
-                                               : "number";
-  }
-
-  static auto IsOff(std::string_view name, std::string_view value) -> bool {
-    return value == "false" || value == "\"\"" || value == "\"disabled\"" || value == "[]" ||
-           (value == "1" && name.ends_with("_degree"));
-  }
-
-  /// Returns true if the setting has switches, and all of them are off.
-  auto IsSwitchedOff(std::string_view name) const -> bool {
-    bool has_switch = false;
-    for (const Switch& of : Switches) {
-      if (name.starts_with(of.theirs) && name != of.name) {
-        has_switch = true;
-        const auto found = values_.find(std::string(of.name));
-        if (found != values_.end() && !IsOff(of.name, found->second)) {
-          return false;
-        }
-      }
-    }
-    return has_switch;
-  }
-
-  auto Add(const std::string& path, const TomlNode& node) -> void {
-    if (node.kind != TomlNode::Kind::Table) {
-      values_[path] = TextOf(node);
-    }
-    for (const TomlEntry& entry : node.entries) {
-      Add(path + "." + entry.key, entry.value);
-    }
-  }
-
-  std::map<std::string, std::string> values_;
-  std::set<std::string> taken_;
-  std::vector<std::string> missed_;
-  std::set<std::string> missed_names_;
-};
-
 /// The lines of a recipe, section by section.
 class Lines {
  public:
@@ -254,7 +98,7 @@ auto WithoutPreset(std::string_view model, std::string_view flavor) -> std::stri
              : "no family here computes it; `shardc help model.family` lists the families";
 }
 
-auto AddModel(Config& config, Lines& lines) -> void {
+auto AddModel(TorchtitanConfig& config, Lines& lines) -> void {
   const std::string model = config.TakeText({"model.name"}, "llama3");
   const std::string flavor = config.TakeText({"model.flavor"}, "debugmodel");
   const auto* const found =
@@ -272,7 +116,7 @@ auto AddModel(Config& config, Lines& lines) -> void {
   }
 }
 
-auto AddMesh(Config& config, Lines& lines) -> void {
+auto AddMesh(TorchtitanConfig& config, Lines& lines) -> void {
   const std::string ranks = config.Take({"training.data_parallel_degree", "training.data_parallel_shard_degree",
                                          "parallelism.data_parallel_shard_degree"},
                                         "-1");
@@ -287,7 +131,7 @@ auto AddMesh(Config& config, Lines& lines) -> void {
   lines.Add("shard", "reshard_after_forward", WriteToml(reshard != "never"));
 }
 
-auto AddPrecision(Config& config, Lines& lines) -> void {
+auto AddPrecision(TorchtitanConfig& config, Lines& lines) -> void {
   const auto add = [&](std::string_view name, std::string_view default_text, std::string_view key) {
     const std::string type = config.TakeText({name}, default_text);
     if (type != "float32" && type != "bfloat16") {
@@ -300,7 +144,7 @@ auto AddPrecision(Config& config, Lines& lines) -> void {
   add("training.dtype", "float32", "master");
 }
 
-auto AddRecompute(Config& config, Lines& lines) -> void {
+auto AddRecompute(TorchtitanConfig& config, Lines& lines) -> void {
   const std::string mode = config.TakeText({"activation_checkpoint.mode"}, "selective");
   const std::string option = config.TakeText({"activation_checkpoint.selective_ac_option"}, "2");
   const int64_t every = std::strtoll(option.c_str(), nullptr, 10);
@@ -322,7 +166,7 @@ auto AddRecompute(Config& config, Lines& lines) -> void {
 }
 
 /// Returns torchtitan's schedule (components/lr_scheduler.py) as an expression.
-auto ScheduleOf(Config& config, double steps) -> std::string {
+auto ScheduleOf(TorchtitanConfig& config, double steps) -> std::string {
   const std::string peak = config.Take({"optimizer.lr"}, "8e-4");
   const double total = config.TakeNumber({"lr_scheduler.total_steps"}, steps);
   const double warmup = std::min(config.TakeNumber({"training.warmup_steps", "lr_scheduler.warmup_steps"}, 200), total);
@@ -349,7 +193,7 @@ auto ScheduleOf(Config& config, double steps) -> std::string {
                      decay, decay, peak, warmup, least, least, factor);
 }
 
-auto AddOptimizer(Config& config, Lines& lines, double steps) -> void {
+auto AddOptimizer(TorchtitanConfig& config, Lines& lines, double steps) -> void {
   const std::string name = config.TakeText({"optimizer.name"}, "AdamW");
   if (name != "AdamW") {
     config.Miss("optimizer.name", "it is AdamW here; `shardc help optimizer.name` lists the optimizers");
@@ -359,7 +203,7 @@ auto AddOptimizer(Config& config, Lines& lines, double steps) -> void {
             fmt::format("[{}, {}]", config.Take({"optimizer.beta1"}, "0.9"), config.Take({"optimizer.beta2"}, "0.95")));
 }
 
-auto AddData(Config& config, Lines& lines) -> void {
+auto AddData(TorchtitanConfig& config, Lines& lines) -> void {
   const std::string dataset = config.TakeText({"training.dataset"}, "c4_test");
   lines.Add("data", "tokens", "[\"tokens.bin\"]",
             fmt::format("data set {} there; name files of ids, which tools/tokenize_text.py makes of text", dataset));
@@ -375,7 +219,7 @@ auto AddData(Config& config, Lines& lines) -> void {
   }
 }
 
-auto AddCheckpoints(Config& config, Lines& lines) -> void {
+auto AddCheckpoints(TorchtitanConfig& config, Lines& lines) -> void {
   const std::string every = config.Take({"checkpoint.interval"}, "500");
   const std::string keep = config.Take({"checkpoint.keep_latest_k"}, "10");
   if (config.Take({"checkpoint.enable_checkpoint", "checkpoint.enable"}, "false") == "true") {
@@ -460,7 +304,7 @@ auto RecipeFromTorchtitan(const std::string& name, std::string text) -> ErrorOr<
           diagnostics.has_errors() ? diagnostics.all().front().text
                                    : fmt::format("line {}: {}", fault.at.line, fault.message));
   RETURN_IF_ERROR(CheckIsOfTorchtitan(name, *root));
-  Config config(*root);
+  TorchtitanConfig config(*root);
   Lines lines;
   AddModel(config, lines);
   AddMesh(config, lines);
