@@ -92,7 +92,7 @@ class NewDirectory {
       }
     }
     ASSIGN_OR_RETURN(made.directory_, OpenDirectoryAt(made.parent_, made.temporary_));
-    // Where there are no locks, nobody removes it.
+    // Nobody removes it on a file system without locks.
     FAIL_IF(!Own(made.directory_) && errno == EWOULDBLOCK, ExitCode::Environment,
             "another export to {} has just begun; try again", path);
     return made;

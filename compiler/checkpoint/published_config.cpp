@@ -139,7 +139,7 @@ auto ConfigReader::CheckOnly(const OnlyRow& row) -> Status {
 }
 
 auto ConfigReader::ReadType() -> Status {
-  // What transformers makes of all tensors. The header of a file says what each of them is.
+  // The type that transformers gives to all tensors; the header of a file has that of each.
   std::optional<DType> dtype;
   for (const char* const key : {"dtype", "torch_dtype"}) {
     const json* const given = Find(key);

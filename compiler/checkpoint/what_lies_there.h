@@ -1,4 +1,4 @@
-// What lies at a path that should name a checkpoint or a model, for a message.
+// Finds out and says, for a message, how a path that should name a checkpoint or a model leads elsewhere.
 #pragma once
 
 #include <string>

@@ -67,7 +67,8 @@ auto SkipsUpdates(const Recipe& recipe) -> bool {
          (on_nonfinite.is_accepted() && on_nonfinite == OnNonfinite::Skip);
 }
 
-auto HasNoEffect(const Recipe& recipe, std::string_view section, std::string_view key) -> bool {
+/// Returns true for a key of [train] that acts beside another key alone, which the recipe does not set so.
+static auto HasNoEffect(const Recipe& recipe, std::string_view section, std::string_view key) -> bool {
   return section == "train" && (((key == "spike_window" || key == "spike_sigma") && !JudgesSpikes(recipe)) ||
                                 (key == "max_skipped" && !SkipsUpdates(recipe)));
 }

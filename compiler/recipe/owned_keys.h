@@ -32,8 +32,6 @@ auto IsLacked(const Recipe& recipe, std::string_view section, std::string_view k
 /// Do losses that are spikes do something, and may an update be left out?
 auto JudgesSpikes(const Recipe& recipe) -> bool;
 auto SkipsUpdates(const Recipe& recipe) -> bool;
-/// Is it a key of [train] that acts beside another key alone, which the recipe does not set so?
-auto HasNoEffect(const Recipe& recipe, std::string_view section, std::string_view key) -> bool;
 /// Returns true if a rule or the scheme of [init] reads `init_std`, or has a fault, so that it may have meant to.
 auto UsesStd(const Recipe& recipe) -> bool;
 /// Returns true if the default of `section.key` would do nothing if it was written beside the recipe's other keys.

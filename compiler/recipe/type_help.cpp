@@ -108,7 +108,7 @@ auto TypeHelp(const KeyInfo& key, const TomlNode& node) -> std::string {
   if (!meant.empty()) {
     return fmt::format("write {} = {}", key.name, meant);
   }
-  // What switches it off stands in its description.
+  // Its description says how to switch it off.
   const bool is_off = node.kind == TomlNode::Kind::Bool || BoolMeant(node.text) == "false" || node.text == "none";
   return is_off && (key.type == "Int" || key.type == "Real") ? fmt::format("{}: {}", key.name, key.doc) : "";
 }

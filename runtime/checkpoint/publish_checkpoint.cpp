@@ -195,7 +195,7 @@ auto CheckpointWriter::Retire() -> void {
   }
   const PlanKeys keys = KeysOf(*options_.plan);
   for (const auto& [step, recipe] : recipes | std::views::drop(run.checkpoint_keep)) {
-    // What the recipe that saved it promised, no other recipe since takes back.
+    // No later recipe takes back a promise of the one that saved it.
     if (IsKeptForGood(keys, step) || IsKeptForGood(ReadKeys(recipe).keys, step)) {
       continue;
     }

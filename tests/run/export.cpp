@@ -63,7 +63,7 @@ TEST(Export, ComesBackFromEachMesh) {
       {"qwen2", {"model.family=qwen2"}, {"mesh.dp=1", "mesh.tp=2"}, {"mesh.dp=2"}, "Qwen2ForCausalLM"},
       {"qwen3", {"model.family=qwen3", "model.head_dim=24"}, {"mesh.dp=3"}, {"mesh.tp=2"}, "Qwen3ForCausalLM"},
       {"rope", {"model.rope_frequency=llama3_rope(8, 1, 4, 16)"}, {"mesh.dp=2"}, {"mesh.dp=1"}, "LlamaForCausalLM"},
-      // The same formula as the default.
+      // A formula that equals the default.
       {"spelling",
        {"model.rope_frequency=rope_theta^(-2*index(0)/head_dim)"},
        {"mesh.dp=1"},
