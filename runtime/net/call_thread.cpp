@@ -62,17 +62,20 @@ auto CallThread::Run(std::function<void()> call, std::chrono::steady_clock::time
   const auto is_over = [&] { return !shared_->call; };
   bool is_over_now = false;
   auto looked = std::chrono::steady_clock::now();
-  while (!is_over_now) {
-    const auto now = std::chrono::steady_clock::now();
-    const auto gap = now - looked;
+  // After the wait in which the call ends too: it may end before this thread runs again.
+  const auto move_deadline = [&] {
+    const auto gap = std::chrono::steady_clock::now() - looked;
     const auto excess = gap - WaitedTime::Counted(gap);
-    looked = now;
+    looked += gap;
     deadline += excess;
     moved_ += excess;
+  };
+  while (!is_over_now) {
     lock.unlock();
-    const bool waits = goes_on() && now < deadline;
+    const bool waits = goes_on() && looked < deadline;
     lock.lock();
-    is_over_now = shared_->changed.wait_until(lock, waits ? std::min(deadline, now + AskEvery) : now, is_over);
+    is_over_now = shared_->changed.wait_until(lock, waits ? std::min(deadline, looked + AskEvery) : looked, is_over);
+    move_deadline();
     if (!waits) {
       break;
     }
