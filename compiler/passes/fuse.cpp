@@ -10,8 +10,9 @@
 //   5. a loss and its gradient directly after it run as one
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
+#include <span>
 
+#include "compiler/base/id_lists.h"
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/op_facts.h"
 #include "compiler/ops/rewrite.h"
@@ -40,27 +41,36 @@ auto AdditionOf(const Op& op) -> std::optional<Addition> {
 class Uses {
  public:
   Uses(const Plan& plan, const std::vector<Op>& ops) : plan_(plan) {
+    IdLists<ValueId, size_t>::Entries of_values;
+    IdLists<BufferId, size_t>::Entries touches;
+    IdLists<BufferId, size_t>::Entries writes;
     for (size_t i = 0; i < ops.size(); ++i) {
       for (const Access& access : AccessesOf(ops[i].body)) {
         const BufferId buffer = plan.values[access.value].buffer;
-        std::vector<size_t>& of_value = of_values_[access.value];
-        if (of_value.empty()) {
-          values_on_[buffer].push_back(access.value);
-        }
-        Note(of_value, i);
-        Note(touches_[buffer], i);
+        of_values.emplace_back(access.value, i);
+        touches.emplace_back(buffer, i);
         if (access.kind != AccessKind::Read) {
-          Note(writes_[buffer], i);
+          writes.emplace_back(buffer, i);
         }
       }
     }
+    of_values_ = IdLists(of_values);
+    IdLists<BufferId, ValueId>::Entries values_on;
+    for (const ValueId id : plan.values.ids()) {
+      if (!Of(id).empty()) {
+        values_on.emplace_back(plan.values[id].buffer, id);
+      }
+    }
+    values_on_ = IdLists(values_on);
+    touches_ = IdLists(touches);
+    writes_ = IdLists(writes);
   }
 
   /// Returns the ops that read or write a value, in order.
-  auto Of(ValueId id) const -> const std::vector<size_t>& { return of_values_.at(id); }
+  auto Of(ValueId id) const -> std::span<const size_t> { return of_values_[id]; }
   /// Returns true if no op after `index` uses another value of the buffer that has the value's bytes.
   auto IsAloneAfter(ValueId id, size_t index) const -> bool {
-    return std::ranges::all_of(values_on_.at(plan_.values[id].buffer),
+    return std::ranges::all_of(values_on_[plan_.values[id].buffer],
                                [&](ValueId other) { return other == id || Of(other).back() <= index; });
   }
   /// Returns true if no op in (after, before) reads or writes the bytes of the value's buffer.
@@ -71,25 +81,17 @@ class Uses {
   auto IsUnwritten(ValueId id, size_t after, size_t before) const -> bool { return IsFree(writes_, id, after, before); }
 
  private:
-  using ByBuffer = std::unordered_map<BufferId, std::vector<size_t>>;
+  using ByBuffer = IdLists<BufferId, size_t>;
 
-  static auto Note(std::vector<size_t>& uses, size_t index) -> void {
-    if (uses.empty() || uses.back() != index) {
-      uses.push_back(index);
-    }
-  }
   auto IsFree(const ByBuffer& uses, ValueId id, size_t after, size_t before) const -> bool {
-    const auto own = uses.find(plan_.values[id].buffer);
-    if (own == uses.end()) {
-      return true;
-    }
-    const auto next = std::ranges::upper_bound(own->second, after);
-    return next == own->second.end() || *next >= before;
+    const auto own = uses[plan_.values[id].buffer];
+    const auto next = std::ranges::upper_bound(own, after);
+    return next == own.end() || *next >= before;
   }
 
   const Plan& plan_;
-  std::unordered_map<ValueId, std::vector<size_t>> of_values_;
-  std::unordered_map<BufferId, std::vector<ValueId>> values_on_;
+  IdLists<ValueId, size_t> of_values_;
+  IdLists<BufferId, ValueId> values_on_;
   ByBuffer touches_;
   ByBuffer writes_;
 };
@@ -161,7 +163,8 @@ auto SectionFuser::ComputeSwigluAgain(size_t index) -> void {
   if (!y.valid()) {
     return;
   }
-  std::vector<size_t> late_uses = uses_->Of(y);
+  const auto uses_of_y = uses_->Of(y);
+  std::vector<size_t> late_uses(uses_of_y.begin(), uses_of_y.end());
   std::erase_if(late_uses, [&](size_t i) { return i == swiglu || !IsBackward(ops_[i]); });
   if (late_uses.size() != 1) {
     return;
