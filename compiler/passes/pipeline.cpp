@@ -77,7 +77,10 @@ auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& 
     if (!disabled && std::ranges::find(passes, row.kind) != passes.end()) {
       ASSIGN_OR_RETURN(plan, PassFunctions[static_cast<size_t>(row.kind)](std::move(plan), context));
       plan.passes.push_back(row.kind);
-      if (const auto broken = FindBrokenLimit(plan)) {
+      // Without the verifier a plan of too many ops is stopped where it is made, and all others at the end.
+      const bool is_judged =
+          options.verify || row.kind == PassKind::Build || row.kind == options.stop_after || row.kind == passes.back();
+      if (const auto broken = is_judged ? FindBrokenLimit(plan) : std::nullopt) {
         // What makes ops is known; a size has its reasons in several keys.
         const bool is_of_ops = broken->most == MostOps;
         auto builder = diags.Build(
