@@ -161,6 +161,13 @@ class Synchronizer {
     }
   }
 
+  /// Adds to `earlier_` a turn that an op on `stream` has to follow, unless the order of the stream does so.
+  auto Note(const Turn& turn, size_t stream) -> void {
+    if (turn.time != Never && StreamOf(turn.index) != stream) {
+      earlier_.push_back(turn);
+    }
+  }
+
   /// Adds to `earlier_` the turns that an op has to follow which touches these bytes of a buffer.
   auto Touch(const Turn& turn, const Buffer& buffer, int64_t offset, Bytes bytes, bool writes) -> void {
     if (bytes.value == 0) {
@@ -170,13 +177,16 @@ class Synchronizer {
     const int64_t begin = buffer.offset + offset;
     const int64_t end = begin + bytes.value;
     const ByteMap::Ranges ranges = map.Of(begin, end);
+    const size_t stream = StreamOf(turn.index);
     for (auto range = ranges.first; range != ranges.end; ++range) {
       LastUse& last = range->second;
-      earlier_.push_back(last.writer);
-      if (writes) {
-        earlier_.insert(earlier_.end(), last.readers.begin(), last.readers.end());
-      } else {
-        last.readers[StreamOf(turn.index)] = turn;
+      Note(last.writer, stream);
+      if (!writes) {
+        last.readers[stream] = turn;
+        continue;
+      }
+      for (const Turn& reader : last.readers) {
+        Note(reader, stream);
       }
     }
     if (writes) {
@@ -248,7 +258,7 @@ class Synchronizer {
   /// The ops that each op waits for.
   std::vector<std::vector<size_t>> waits_;
   State now_;
-  /// Ops that the op at hand has to follow, in any order and with repetitions.
+  /// Ops of other streams that the op at hand has to follow, in any order and with repetitions.
   std::vector<Turn> earlier_;
 };
 
