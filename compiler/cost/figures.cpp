@@ -1,6 +1,7 @@
 #include "compiler/cost/figures.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "compiler/base/devices.h"
 #include "compiler/ops/communicators.h"
@@ -45,6 +46,33 @@ auto LeastFiguresOf(const Plan& plan, const PlanFigures& figures) -> PlanFigures
   least.reserved = LeastReserved(plan);
   least.outside = OutsideOfRank(plan, {.num_ranks = plan.mesh.ranks_per_host()});
   return least;
+}
+
+auto Beyond(const PlanFigures& first, const PlanFigures& second, const Share& share) -> PlanFigures {
+  const auto line = [&](auto field) {
+    const auto begin = std::invoke(field, first);
+    auto end = std::invoke(field, second);
+    // Products of FLOPs take more than 64 bits.
+    using Wide = __int128;
+    end.value += static_cast<int64_t>(Wide{end.value - begin.value} * share.part / share.of);
+    return end;
+  };
+  PlanFigures beyond{.peak = line(&PlanFigures::peak),
+                     .reserved = line(&PlanFigures::reserved),
+                     .communicators = line(&PlanFigures::communicators),
+                     .outside = line(&PlanFigures::outside),
+                     .flops = {.model = line([](const PlanFigures& each) { return each.flops.model; }),
+                               .recompute = line([](const PlanFigures& each) { return each.flops.recompute; })},
+                     .wire = line(&PlanFigures::wire),
+                     .time = second.time};
+  if (beyond.time) {
+    for (const auto part :
+         {&StepTime::products, &StepTime::attention, &StepTime::others, &StepTime::peers, &StepTime::host}) {
+      const double each = ((*second.time).*part).value - ((*first.time).*part).value;
+      ((*beyond.time).*part).value += each * static_cast<double>(share.part) / static_cast<double>(share.of);
+    }
+  }
+  return beyond;
 }
 
 auto CheckpointBytesOf(const Plan& plan) -> Bytes {

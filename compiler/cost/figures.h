@@ -36,6 +36,15 @@ auto FiguresOf(const Plan& plan, const MachineRow* machine = nullptr) -> PlanFig
 /// Returns the same, but of memory what no packing of the buffers and no shorter list of ops can make less.
 auto LeastFiguresOf(const Plan& plan, const PlanFigures& figures) -> PlanFigures;
 
+/// A rational number.
+struct Share {
+  int64_t part = 0;
+  int64_t of = 1;
+};
+/// Returns the figures on the line through those of two plans, beyond the second by this share of what lies between
+/// them. Requires: both plans have a time, or none has.
+auto Beyond(const PlanFigures& first, const PlanFigures& second, const Share& share) -> PlanFigures;
+
 /// Returns the bytes of the state that a save writes, without headers: the elements of parameters and moments, each
 /// once.
 auto CheckpointBytesOf(const Plan& plan) -> Bytes;

@@ -26,8 +26,8 @@ static auto WithEach(const Combinations& combinations, const AllOffers& offers, 
   return each;
 }
 
-auto FastestThatFits(const Combination& cheapest, const FitUse& fit, const AllOffers& offers,
-                     const TrialOptions& options) -> std::optional<KnobRow> {
+auto FastestThatFits(const std::optional<Combination>& cheapest, const FitUse& fit, const AllOffers& offers,
+                     const TrialOptions& options) -> std::optional<Found> {
   Trials trials(fit, offers, options);
   // Infinity where a combination is refused, does not fit or has no time.
   const auto time_of = [&](const Combination& one) {
@@ -41,12 +41,15 @@ auto FastestThatFits(const Combination& cheapest, const FitUse& fit, const AllOf
   const auto is_faster = [&](const Combination& one, const Combination& other) {
     return time_of(one) < time_of(other) * (1 - LeastGain);
   };
-  Combinations begins{AsItIs(offers), cheapest};
-  trials.Plan(begins);
-  if (std::isinf(time_of(begins.front()))) {
-    begins.push_back(
-        fastest_of(WithEach(WithEach({begins.front()}, offers, Subject::Policy), offers, Subject::Layout)));
+  Combinations begins{AsItIs(offers)};
+  if (cheapest) {
+    begins.push_back(*cheapest);
+  } else {
+    for (const Combination& one : WithEach({begins.front()}, offers, Subject::Policy)) {
+      begins.push_back(fastest_of(WithEach({one}, offers, Subject::Layout)));
+    }
   }
+  trials.Plan(begins);
   std::optional<Combination> fastest;
   for (Combination& at : begins) {
     if (std::isinf(time_of(at))) {
@@ -62,7 +65,7 @@ auto FastestThatFits(const Combination& cheapest, const FitUse& fit, const AllOf
     }
     fastest = !fastest || is_faster(at, *fastest) ? at : *fastest;
   }
-  return fastest ? std::optional(trials.RowOf(*fastest)) : std::nullopt;
+  return fastest ? std::optional(Found{.combination = *fastest, .row = trials.RowOf(*fastest)}) : std::nullopt;
 }
 
 }  // namespace shardc

@@ -164,7 +164,7 @@ static auto CombinationText(const FitUse& fit, std::string_view what, const Knob
 }
 
 auto CheapestText(const FitUse& fit) -> std::string {
-  if (!fit.cheapest) {
+  if (!fit.cheapest && !fit.fastest) {
     return "no combination of keys fits; batch, ranks, types and determinism stay\n";
   }
   return fit.fastest

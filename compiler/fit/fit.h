@@ -45,7 +45,8 @@ struct FitUse {
   /// Sequences of a step.
   int64_t sequences = 0;
   std::vector<KnobRow> knobs;
-  /// The combination of keys with the fewest FLOPs that fits; no keys where it is the recipe. Nothing if none fits.
+  /// The combination of keys with the fewest FLOPs that fits; no keys where it is the recipe. Nothing if none fits, or
+  /// the fastest was found without it.
   std::optional<KnobRow> cheapest;
   /// The combination with the least time of a step to which a search came that changes one key after another. Nothing
   /// if none fits, or no time is estimated.

@@ -20,11 +20,11 @@ struct Found {
 auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOptions& options) -> std::optional<Found>;
 
 /// Returns the combination with the least time of a step to which this search comes. It begins at the recipe and at
-/// `cheapest`, and, if the recipe does not fit, at the fastest pair of a layout and a policy. One subject after another
-/// takes the offer that fits with which a step is fastest, until none is faster by LeastGain. Nothing if no plan of
-/// these has a time. Requires: `cheapest` fits.
-auto FastestThatFits(const Combination& cheapest, const FitUse& fit, const AllOffers& offers,
-                     const TrialOptions& options) -> std::optional<KnobRow>;
+/// `cheapest`, or else at the fastest layout of each policy. One subject after another takes the offer that fits
+/// with which a step is fastest, until none is faster by LeastGain. Nothing if it begins at no plan that fits and has a
+/// time.
+auto FastestThatFits(const std::optional<Combination>& cheapest, const FitUse& fit, const AllOffers& offers,
+                     const TrialOptions& options) -> std::optional<Found>;
 /// The part of a step's time for which a key is worth changing.
 constexpr double LeastGain = 0.002;
 

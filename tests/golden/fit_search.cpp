@@ -11,6 +11,8 @@
 #include <span>
 
 #include "compiler/driver/fit.h"
+#include "compiler/driver/trial_planner.h"
+#include "compiler/fit/fit_search.h"
 #include "compiler/fit/in_parallel.h"
 #include "tests/golden/golden_case.h"
 #include "tests/support/nightly.h"
@@ -49,7 +51,9 @@ class AllTrials {
       all = std::move(wider);
     }
     std::vector<Trial> trials(all.size());
-    InParallel(all.size(), [&](size_t i) { trials[i] = PlanTrial(recipe_, text_, all[i].second); });
+    const FitUse fit = FitWith({});
+    TrialPlanner planner(recipe_, text_, plan_, fit);
+    InParallel(all.size(), [&](size_t i) { trials[i] = planner.Whole(all[i].second); });
     for (size_t i = 0; i < all.size(); ++i) {
       trials_[all[i].second] = std::move(trials[i]);
     }
@@ -152,12 +156,12 @@ TEST(FitSearch, FastestIsBestOfEachSubject) {
     best += most;
   }
   ASSERT_GT(best, 5);
-  const auto found = FastestThatFits(AsItIs(offers), fit, offers, {.plan = trial, .tell = [](size_t) {}});
+  const auto found = FastestThatFits({}, fit, offers, {.plan = trial, .tell = [](size_t) {}});
   ASSERT_TRUE(found);
-  EXPECT_DOUBLE_EQ(found->figures->time->step().value, 100 - best) << SetsText(found->knob);
+  EXPECT_DOUBLE_EQ(found->row.figures->time->step().value, 100 - best) << SetsText(found->row.knob);
   // From where nothing fits the search does not begin.
   const FitUse none{.budget = {.bytes = Bytes{1}}, .now = {}, .device = Device::Cuda};
-  EXPECT_FALSE(FastestThatFits(AsItIs(offers), none, offers, {.plan = trial, .tell = [](size_t) {}}));
+  EXPECT_FALSE(FastestThatFits({}, none, offers, {.plan = trial, .tell = [](size_t) {}}));
 }
 
 TEST(FitSearch, FastestBeatsEachRow) {
@@ -230,7 +234,10 @@ TEST(FitSearch, FindsTheLeastRanks) {
     base.insert(base.end(), {"model.layers=3", "model.seq=256", "model.vocab=512"});
     const auto plan = CompileText(path, text, base);
     ASSERT_TRUE(plan.ok()) << plan.error().message;
-    const auto trial_of = [&](const SetTexts& more) { return PlanTrial({.path = path, .sets = base}, text, more); };
+    const RecipeOptions recipe{.path = path, .sets = base};
+    const FitUse as_it_is{.now = FiguresOf(*plan), .device = plan->device};
+    TrialPlanner planner(recipe, text, *plan, as_it_is);
+    const auto trial_of = [&](const SetTexts& more) { return planner.Whole(more); };
     const int64_t sequences = SamplesPerStep(*plan);
     const int64_t dp = plan->mesh.size(Axis::Dp);
     const int64_t micro = plan->run.micro_batch;
