@@ -23,6 +23,11 @@ auto SourcesText(const TokenReader& tokens, int64_t steps) -> ErrorOr<std::strin
   return text;
 }
 
+/// Returns "70.1 MiB (73509376 B)".
+static auto ExactText(Bytes bytes) -> std::string {
+  return fmt::format("{:>8} ({} B)", FormatMemory(bytes), bytes.value);
+}
+
 auto MemoryText(int64_t rank, const RankDevice& device, const std::optional<DeviceMemory>& before, Guard* guard)
     -> ErrorOr<std::string> {
   std::string text = fmt::format("memory of rank {}:\n", rank);
@@ -30,8 +35,8 @@ auto MemoryText(int64_t rank, const RankDevice& device, const std::optional<Devi
     ASSIGN_OR_RETURN(const auto uses, guard->MeasurePages());
     for (const PageUse& use : uses) {
       if (use.with_buffers.value > 0) {
-        text += fmt::format("  {:<18} {:>12} B in pages with buffers, {:>12} B in pages that were written\n",
-                            ToText(use.arena), use.with_buffers.value, use.written.value);
+        text += fmt::format("  {:<18} {} in pages with buffers, {} in pages that were written\n", ToText(use.arena),
+                            ExactText(use.with_buffers), ExactText(use.written));
       }
     }
     return text;
@@ -40,17 +45,17 @@ auto MemoryText(int64_t rank, const RankDevice& device, const std::optional<Devi
   for (const ArenaUse& use : device.MeasureUse()) {
     arenas += use.planned;
     if (use.planned.value > 0) {
-      text += fmt::format("  {:<18} planned {:>12} B, touched {:>12} B\n", ToText(use.arena), use.planned.value,
-                          use.touched.value);
+      text += fmt::format("  {:<18} planned {}, touched {}\n", ToText(use.arena), ExactText(use.planned),
+                          ExactText(use.touched));
     }
   }
   if (const auto memory = device.MeasureMemory()) {
-    text += fmt::format("  {:<18} taken   {:>12} B of {} B, {} B of them outside of the arenas", "device",
-                        memory->taken.value, memory->total.value, (memory->taken - arenas).value);
-    text += before ? fmt::format(", {} B since step 2\n", (memory->taken - before->taken).value) : "\n";
+    text += fmt::format("  {:<18} taken   {} of {}, {} of them outside of the arenas", "device",
+                        ExactText(memory->taken), ExactText(memory->total), ExactText(memory->taken - arenas));
+    text += before ? fmt::format(", {} since step 2\n", ExactText(memory->taken - before->taken)) : "\n";
   }
-  return text + fmt::format("  {:<18} peak    {:>12} B resident, {:>12} B by PSS now\n", "process",
-                            MeasurePeakResident().value, MeasureProportional(getpid()).all.value);
+  return text + fmt::format("  {:<18} peak    {} resident, {} by PSS now\n", "process",
+                            ExactText(MeasurePeakResident()), ExactText(MeasureProportional(getpid()).all));
 }
 
 auto MeasureDevice(const Plan& plan, const RankDevice& device, const MachineRow* machine) -> std::optional<DeviceUse> {

@@ -33,13 +33,13 @@ struct MemoryReport {
 
 auto ReadReport(const std::string& log) -> MemoryReport {
   MemoryReport report;
-  const std::regex row(R"(\n  ([a-z-]+) +planned +(\d+) B, touched +(\d+) B)");
+  const std::regex row(R"(\n  ([a-z-]+) +planned [^(\n]+\((\d+) B\), touched [^(\n]+\((\d+) B\))");
   for (std::sregex_iterator match(log.begin(), log.end(), row); match != std::sregex_iterator(); ++match) {
     report.arenas.push_back({(*match)[1], std::stoll((*match)[2]), std::stoll((*match)[3])});
     report.planned += report.arenas.back().planned;
   }
   std::smatch match;
-  if (std::regex_search(log, match, std::regex(R"(\n  process +peak +(\d+) B resident)"))) {
+  if (std::regex_search(log, match, std::regex(R"(\n  process +peak [^(\n]+\((\d+) B\) resident)"))) {
     report.peak_resident = std::stoll(match[1]);
   }
   return report;

@@ -62,7 +62,8 @@ TEST(Guard, WholeRunWithSavesAndRestart) {
   // Shorter by evaluations at its own end.
   EXPECT_EQ(guarded.evals.back(), plain.evals.back());
 
-  const std::regex row(R"(\n  ([a-z-]+) +(\d+) B in pages with buffers, +(\d+) B in pages that were written)");
+  const std::regex row(
+      R"(\n  ([a-z-]+) [^(\n]+\((\d+) B\) in pages with buffers, [^(\n]+\((\d+) B\) in pages that were written)");
   size_t arenas = 0;
   for (std::sregex_iterator match(outcome.err.begin(), outcome.err.end(), row); match != std::sregex_iterator();
        ++match) {
