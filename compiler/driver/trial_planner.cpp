@@ -59,6 +59,8 @@ static auto SortedSets(TrialPlanner::Sets sets) -> TrialPlanner::Sets {
 
 TrialPlanner::TrialPlanner(const RecipeOptions& recipe, const std::string& text, const Plan& plan, const FitUse& fit)
     : recipe_(recipe), text_(text), fit_(fit), num_blocks_(NumBlocks(plan)) {
+  // The time takes the last pass, which orders the streams.
+  last_ = fit.now.time ? std::nullopt : std::optional(PassKind::Allocate);
   Keep({}, {.figures = fit.now, .least = LeastFiguresOf(plan, fit.now), .refused = ""}, true);
   const auto is_near = [](double line, double whole, double most) { return std::abs(line - whole) <= most * whole; };
   const auto as_it_is = FromFewBlocks({});
@@ -69,14 +71,12 @@ TrialPlanner::TrialPlanner(const RecipeOptions& recipe, const std::string& text,
       (!fit.now.time || is_near(as_it_is->figures.time->step().value, fit.now.time->step().value, MostOffOfTime));
 }
 
-auto TrialPlanner::PlanWith(const Sets& sets) const -> ErrorOr<Plan> {
+auto TrialPlanner::PlanWith(const Sets& sets, std::optional<PassKind> stop_after) const -> ErrorOr<Plan> {
   RecipeOptions changed = recipe_;
   changed.sets.insert(changed.sets.end(), sets.begin(), sets.end());
   RecipeSource source(changed, text_, LeftOut::Assume);
   source.set_file_checks(FileChecks::None);
-  // The time takes the last pass, which orders the streams; passes after that of memory move no byte.
-  auto plan = source.LoadAndCompile(
-      {.stop_after = fit_.now.time ? std::nullopt : std::optional(PassKind::Allocate), .verify = false});
+  auto plan = source.LoadAndCompile({.stop_after = stop_after, .verify = false});
   return plan ? std::move(plan) : Error{plan.error().code, WhyRefused(source, plan.error())};
 }
 
@@ -109,7 +109,7 @@ auto TrialPlanner::Remember(const Sets& sets, const ErrorOr<Plan>& plan) -> Tria
 
 auto TrialPlanner::Whole(const Sets& sets) -> Trial {
   const auto known = FindKnown(sets, true);
-  return known ? *known : Remember(sets, PlanWith(sets));
+  return known ? *known : Remember(sets, PlanWith(sets, last_));
 }
 
 auto TrialPlanner::Estimate(const Sets& sets) -> Trial {
@@ -133,7 +133,7 @@ auto TrialPlanner::FromFewBlocks(const Sets& sets) const -> std::optional<Trial>
   const auto with_blocks = [&](int64_t num_blocks) {
     Sets changed = sets;
     changed.push_back(fmt::format("model.layers={}", num_blocks));
-    return PlanWith(changed);
+    return PlanWith(changed, last_);
   };
   int64_t of_unit = 1;
   while ((FewUnits + MoreUnits) * of_unit < num_blocks_) {

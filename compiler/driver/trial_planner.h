@@ -23,7 +23,7 @@ class TrialPlanner {
   TrialPlanner(const RecipeOptions& recipe, const std::string& text, const Plan& plan, const FitUse& fit);
 
   /// Errors: why it is refused, on one line.
-  auto PlanWith(const Sets& sets) const -> ErrorOr<Plan>;
+  auto PlanWith(const Sets& sets, std::optional<PassKind> stop_after = {}) const -> ErrorOr<Plan>;
   /// Takes what PlanWith returned.
   auto Remember(const Sets& sets, const ErrorOr<Plan>& plan) -> Trial;
   /// Returns what the whole plan says.
@@ -69,6 +69,8 @@ class TrialPlanner {
   int64_t num_blocks_ = 0;
   /// Plans of few blocks give the figures of the recipe as it is.
   bool is_line_right_ = false;
+  /// Later passes change no figure.
+  std::optional<PassKind> last_;
   std::mutex mutex_;
   std::map<Sets, Known> known_;
 };

@@ -71,7 +71,7 @@ TEST(TrialPlanner, PlansWholeWhereTheLineIsWrong) {
 }
 
 /// The descent takes one subject after another, and may miss a combination that is faster by less than this.
-constexpr double LeastToTell = 0.005;
+constexpr double LeastToTell = 0.01;
 
 /// Returns the offers of some subjects of a recipe; all others are as they are.
 auto OffersOfSome(const Plan& plan, const std::set<Subject>& some) -> AllOffers {
