@@ -163,10 +163,15 @@ class BareRoot:
             shutil.copytree(folder, self.root, symlinks=True, dirs_exist_ok=True)
 
     def start(self, program: str) -> list[str]:
-        mounts = 'mount -t proc proc "$0/proc"; mount -t tmpfs none "$0/dev"; mkdir "$0/dev/shm"; touch "$0/dev/null"; '
-        mounts += 'mount --bind /dev/null "$0/dev/null"; exec chroot "$0" PROGRAM "$@"'
         # The bare root has no shell that could change the folder: env of the package coreutils would be one more package.
-        return ["unshare", "--mount", "--pid", "--fork", "bash", "-ec", mounts.replace("PROGRAM", program), str(self.root)]
+        return start_in(self.root, program)
+
+
+def start_in(root: pathlib.Path, program: str, more_mounts: str = "") -> list[str]:
+    """A command that starts a program as process 1 in a root folder."""
+    mounts = 'mount -t proc proc "$0/proc"; mount -t tmpfs none "$0/dev"; mkdir "$0/dev/shm"; touch "$0/dev/null"; '
+    mounts += f'mount --bind /dev/null "$0/dev/null"; {more_mounts}exec chroot "$0" {program} "$@"'
+    return ["unshare", "--mount", "--pid", "--fork", "bash", "-ec", mounts, str(root)]
 
 
 def make_packages(build: pathlib.Path, folder: pathlib.Path) -> dict[str, Package]:

@@ -1,14 +1,17 @@
 """Tests of the scripts and of the configuration: each breaks something and expects to be told. Run by ctest."""
 
 import array
+import fnmatch
 import math
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import unittest
 
+import make_wheel
 from script_test import ROOT, ScriptTest, run
 
 
@@ -137,6 +140,7 @@ sys.exit(fails)
             "package --cuda x": "package: it does not take `x`",
             "test-package --cuda --foo": "test-package: it does not take `--foo`",
             "test-package --torch": "test-package: --torch needs a folder",
+            "test-image --cuda": "test-image: it does not take `--cuda`",
             "nonesuch": "",
         }.items():
             arguments = arguments.split() if isinstance(arguments, str) else arguments
@@ -211,6 +215,49 @@ sys.exit(fails)
             result = run(self.folder / "tools" / "dev", "gpu-test")
             self.assertEqual(result.returncode, code, result.stderr)
             self.assertEqual((self.folder / "tests/gpu/last_run.json").read_text(), record)
+
+    def test_image_is_made_of_packages(self):
+        text = (ROOT / "tools/image/Containerfile").read_text()
+        lines = re.sub(r"\\\n", "", re.sub(r"^#.*\n", "", text, flags=re.M)).split("\n")
+        self.assertEqual({line.split()[0] for line in lines if line},
+                         {"ARG", "FROM", "RUN", "COPY", "ENV", "LABEL", "WORKDIR", "ENTRYPOINT", "CMD"})
+        stages = re.findall(r"^FROM \S+ AS (\S+)$", text, re.M)
+        self.assertEqual(stages, ["base", "python", "cuda"])
+        self.assertEqual(re.findall(r"^COPY --from=(\S+)", text, re.M), ["cuda"])
+        packages = set(re.findall(r"_PACKAGE_NAME (\S+)\)", (ROOT / "tools/cmake/package.cmake").read_text()))
+        made = {f"{name}_0.1.0_amd64.deb" for name in packages}
+        made |= {f"shardc-0.1.0-py3-none-{make_wheel.PLATFORM}.whl", "cuda_libraries.txt"}
+        self.assertEqual(len(made), 5)
+        used = [fnmatch.filter(made, name) for name in re.findall(r"/packages/([\w.*-]+)", text)]
+        self.assertTrue(all(used), used)
+        self.assertEqual({name for names in used for name in names}, made)
+
+    def test_image_without_and_with_engine(self):
+        shutil.copytree(ROOT / "tools", self.folder / "tools")
+        self.write(".deps/cuda/installed.txt", "".join((ROOT / "tools" / name).read_text() for name in ("cuda.txt", "cuda_libraries.txt")))
+        self.write("tools/make_wheel.py", "import sys\nopen(sys.argv[2] + '/a.whl', 'w')\n")
+        self.write("build/image/old.deb", "")
+        programs = {"dpkg-query": "echo installed dpkg-dev", "cmake": "", "cpack": 'mkdir -p "$4/_CPack_Packages"; touch "$4/a.deb"'}
+
+        def image(*arguments):
+            for name, text in programs.items():
+                self.write(f"bin/{name}", f"#!/bin/sh\n{text}\n")
+                (self.folder / "bin" / name).chmod(0o755)
+            return run("env", f"PATH={self.folder / 'bin'}", shutil.which("bash"), self.folder / "tools/dev", "image", *arguments)
+
+        (self.folder / "bin").mkdir()
+        for name in ("bash", "cat", "cmp", "cp", "dirname", "mkdir", "python3", "rm", "sed", "touch", "wc"):
+            (self.folder / "bin" / name).symlink_to(shutil.which(name))
+        result = image("--target", "python")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("podman, docker and buildah are missing", result.stderr)
+        self.assertIn("docker build --file image/Containerfile --tag shardc --target python image\n", result.stderr)
+        self.assertEqual({path.name for path in (self.folder / "build/image").iterdir()},
+                         {"Containerfile", "cuda_libraries.txt", "a.deb", "a.whl"})
+        programs["docker"] = 'echo "$@"'
+        result = image("--target", "python")
+        self.assertEqual((result.returncode, result.stdout),
+                         (0, "build --file build/image/Containerfile --tag shardc --target python build/image\n"), result.stderr)
 
     def test_golden_case_that_does_not_exist(self):
         for arguments, near in {
