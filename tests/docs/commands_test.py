@@ -17,7 +17,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGES = ("first_run.md", "memory_is_short.md", "coming_from_torchtitan.md", "faq.md")
+PAGES = ("first_run.md", "on_a_gpu_host.md", "memory_is_short.md", "coming_from_torchtitan.md", "faq.md")
 PROGRAMS = pathlib.Path()
 
 
