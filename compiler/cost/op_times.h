@@ -39,6 +39,8 @@ class OpTimes {
   auto Of(const Op& op) const -> OpTime;
   /// Returns the GPUs of a host that are assumed: 0 if the plan names hosts or needs none.
   auto assumed_of_host() const -> int64_t { return assumed_of_host_; }
+  /// Returns the hosts of the plan, or those that are assumed.
+  auto hosts() const -> int64_t { return plan().mesh.hosts; }
 
  private:
   /// Operations per second.

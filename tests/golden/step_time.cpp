@@ -69,12 +69,14 @@ TEST(StepTime, DependsOnLinkAndOrder) {
   slow.link_bandwidth.value /= 8;
   const StepTime by_slow_link = StepOf(plan, &slow);
   EXPECT_GT(by_slow_link.peers.value, 2 * time.peers.value);
-  EXPECT_DOUBLE_EQ(by_slow_link.products.value, time.products.value);
-  // A gather that comes in time costs nothing.
+  // Products are slower as long as a collective runs, and no more than that.
+  EXPECT_GT(by_slow_link.products.value, 1.02 * time.products.value);
+  EXPECT_LT(by_slow_link.products.value, time.products.value / 0.74);
+  // Nothing waits for a gather that comes in time.
   const StepTime late =
       StepOf(GpuPlan(recipe, {"model.layers=4", "shard.prefetch_forward=0", "shard.prefetch_backward=0"}));
   EXPECT_GT(late.peers.value, time.peers.value + 0.001);
-  EXPECT_NEAR(late.products.value, time.products.value, 1e-6);
+  EXPECT_LT(late.products.value, time.products.value);
 }
 
 TEST(StepTime, LinkCarriesNoMoreThanItsRate) {
@@ -87,7 +89,7 @@ TEST(StepTime, LinkCarriesNoMoreThanItsRate) {
   for (const Communication& row : CommunicationOf(plan, SectionKind::Step)) {
     between += row.between_hosts(plan.mesh);
   }
-  const double least = static_cast<double>(between.value) / slow.network_bandwidth.value;
+  const double least = static_cast<double>(between.value) / (slow.network_bandwidth.value * slow.rates.network);
   EXPECT_GT(time.step().value, least);
   EXPECT_LT(time.step().value, 1.25 * least);
 }
@@ -147,7 +149,20 @@ TEST(StepTime, LatencyGrowsWithHosts) {
         .step()
         .value;
   };
-  EXPECT_GT(on(256), on(16) + 1e-4);
+  // Ranks wait for the slowest of them, too.
+  EXPECT_GT(on(256), 1.05 * on(16));
+}
+
+TEST(StepTime, AttentionFollowsItsKeys) {
+  const auto attention = [](const SetTexts& sets) {
+    return StepOf(GpuPlan("recipes/published/llama3_8b.toml", sets)).attention.value;
+  };
+  // On an H100 the backward of one of 32 blocks took 3.36 ms in two calls, 3.19 in one, 3.88 in four, and 2.76 if it
+  // adds in any order.
+  const double in_two = attention({"mesh.dp=1"});
+  EXPECT_NEAR(in_two - attention({"mesh.dp=1", "run.attention_workspace=8 GiB"}), 0.0054, 0.002);
+  EXPECT_NEAR(attention({"mesh.dp=1", "run.attention_workspace=1100 MiB"}) - in_two, 0.0166, 0.004);
+  EXPECT_NEAR(in_two - attention({"mesh.dp=1", "run.deterministic=false"}), 0.0192, 0.004);
 }
 
 TEST(StepTime, CpuHasNone) {

@@ -28,6 +28,11 @@ class CudaAttention {
   /// divide those of the op.
   auto chunk_kv_heads() const -> int64_t { return chunk_kv_heads_; }
 
+  /// Returns the calls that a backward takes, one for each chunk.
+  auto backward_calls() const -> int64_t {
+    return sizes_.batch / chunk_sequences_ * (sizes_.kv_heads / chunk_kv_heads_);
+  }
+
   auto forward_scratch() const -> Bytes;
   auto backward_scratch() const -> Bytes;
 
