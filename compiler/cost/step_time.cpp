@@ -281,6 +281,19 @@ auto FormatTime(Seconds time) -> std::string {
   return fmt::format("{:.{}f} {}", value, us < 999.5 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, unit);
 }
 
+auto FormatStep(const StepTime& time) -> std::string {
+  if (time.uncertainty() == 0) {
+    return FormatTime(time.step());
+  }
+  std::string least = FormatTime(time.least());
+  const std::string most = FormatTime(time.most());
+  const std::string unit = most.substr(most.find(' '));
+  if (least.ends_with(unit)) {
+    least.resize(least.size() - unit.size());
+  }
+  return fmt::format("{} ({} to {})", FormatTime(time.step()), least, most);
+}
+
 auto CaveatOf(const StepTime& time) -> std::string {
   std::vector<std::string> parts;
   if (time.machine->name != MeasuredMachine) {
@@ -298,8 +311,8 @@ auto CaveatOf(const StepTime& time) -> std::string {
 auto StepTimeText(const StepTime& time, const Plan& plan) -> std::string {
   const double tokens = static_cast<double>(plan.run.tokens_per_step) / time.step().value;
   const std::string caveat = CaveatOf(time);
-  return fmt::format("step on {}, estimated: {}, {} tokens/s, MFU {:.1f} %\n", time.machine->name,
-                     FormatTime(time.step()), Grouped(std::llround(tokens)), 100 * time.mfu) +
+  return fmt::format("step on {}, estimated: {}, {} tokens/s, MFU {:.1f} %\n", time.machine->name, FormatStep(time),
+                     Grouped(std::llround(tokens)), 100 * time.mfu) +
          fmt::format("  products {}, attention {}, other ops {}\n", FormatTime(time.products),
                      FormatTime(time.attention), FormatTime(time.others)) +
          fmt::format("  {} {}, host {}\n", time.ranks > 1 ? "communication not hidden" : "waits between streams",

@@ -23,6 +23,11 @@ struct StepTime {
   Seconds host;
 
   auto step() const -> Seconds { return products + attention + others + peers + host; }
+  /// Returns the least and the most that the step may take. Source: twice the largest difference of the published runs
+  /// that the rates between ranks were compared with (tests/golden/published_steps.cpp).
+  auto least() const -> Seconds { return Seconds{step().value * (1 - uncertainty())}; }
+  auto most() const -> Seconds { return Seconds{step().value * (1 + uncertainty())}; }
+  auto uncertainty() const -> double { return ranks > 1 ? 0.125 : 0; }
   int64_t ranks = 1;
   /// GPUs of a host, where the plan has more ranks than a host can have GPUs and names no hosts. 0: as the plan has it.
   int64_t assumed_of_host = 0;
@@ -45,5 +50,7 @@ auto CaveatOf(const StepTime& time) -> std::string;
 auto StepTimeText(const StepTime& time, const Plan& plan) -> std::string;
 /// Returns "6.64 s", "262 ms", "49 us".
 auto FormatTime(Seconds time) -> std::string;
+/// Returns "262 ms"; of several ranks with its ends, "830 ms (726 to 934 ms)".
+auto FormatStep(const StepTime& time) -> std::string;
 
 }  // namespace shardc

@@ -87,8 +87,7 @@ auto Summary(const Report& report) -> std::string {
       {"sent per step and rank", FormatMemory(wire)},
       {"a checkpoint", FormatMemory(report.checkpoint)}};
   if (report.time) {
-    cards.emplace_back(fmt::format("step on {}, estimated", report.time->machine->name),
-                       FormatTime(report.time->step()));
+    cards.emplace_back(fmt::format("step on {}, estimated", report.time->machine->name), FormatStep(*report.time));
   }
   std::string out = "<div class=\"cards\">\n";
   for (const auto& [name, value] : cards) {

@@ -81,6 +81,8 @@ static auto BlocksJson(const Report& report) -> Json {
 static auto TimeJson(const StepTime& time) -> Json {
   return {{"machine", time.machine->name},
           {"step_seconds", time.step().value},
+          {"least_seconds", time.least().value},
+          {"most_seconds", time.most().value},
           {"products_seconds", time.products.value},
           {"attention_seconds", time.attention.value},
           {"others_seconds", time.others.value},
@@ -277,7 +279,7 @@ static auto FitJson(const FitUse& fit) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.9";
+  json["format_version"] = "1.10";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   json["mesh"] = MeshJson(plan.mesh);

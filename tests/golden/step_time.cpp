@@ -165,6 +165,13 @@ TEST(StepTime, AttentionFollowsItsKeys) {
   EXPECT_NEAR(in_two - attention({"mesh.dp=1", "run.deterministic=false"}), 0.0192, 0.004);
 }
 
+TEST(StepTime, SeveralRanksHaveInterval) {
+  const StepTime one = StepOf(GpuPlan("recipes/published/llama3_8b.toml", {"mesh.dp=1", "model.layers=1"}));
+  EXPECT_EQ(FormatStep(one), FormatTime(one.step()));
+  EXPECT_EQ(FormatStep({.products = Seconds{0.83}, .ranks = 8}), "830 ms (726 to 934 ms)");
+  EXPECT_EQ(FormatStep({.products = Seconds{0.95}, .ranks = 8}), "950 ms (831 ms to 1.07 s)");
+}
+
 TEST(StepTime, CpuHasNone) {
   auto plan = CompileRecipeFile("recipes/quickstart.toml");
   ASSERT_TRUE(plan.ok()) << plan.error().message;
