@@ -69,6 +69,7 @@ struct MachineRow {
   Figure link_bandwidth;
   /// Bytes per second in one direction, to other hosts, for each device.
   Figure network_bandwidth;
+  Figure devices_per_host;
   /// Bytes that driver, collectives and libraries take beside the plan's arenas.
   Figure outside_arenas;
   OpRates rates;

@@ -79,6 +79,18 @@ auto ParseBudget(std::string_view text) -> ErrorOr<MemoryBudget> {
       text);
 }
 
+auto RanksOfHost(const MemoryBudget& budget, const Mesh& mesh) -> int64_t {
+  constexpr int64_t Usual = 8;
+  const int64_t tp = mesh.size(Axis::Tp);
+  int64_t ranks = budget.machine != nullptr ? static_cast<int64_t>(budget.machine->devices_per_host.value)
+                  : mesh.num_ranks() == 1   ? Usual
+                                            : mesh.ranks_per_host();
+  while (ranks % tp != 0 && tp % ranks != 0) {
+    --ranks;
+  }
+  return ranks;
+}
+
 auto FitUse::outside(const PlanFigures& figures) const -> Bytes {
   if (budget.machine == nullptr && FactsOf(device).family == DeviceFamily::Cpu) {
     return figures.outside;
@@ -184,7 +196,8 @@ auto LeastRanksText(const FitUse& fit) -> std::string {
       least.sequences == fit.sequences
           ? "the batch stays"
           : fmt::format("the batch grows from {} to {}", Grouped(fit.sequences), Counted(least.sequences, "sequence"));
-  return fmt::format("the least number of ranks that fits, other keys as they are: {}\n", Grouped(least.ranks)) +
+  return fmt::format("the least number of ranks that fits, other keys as they are: {}{}\n", Grouped(least.ranks),
+                     least.hosts == 1 ? "" : fmt::format(" ({})", Counted(least.hosts, "host"))) +
          (least.row.knob.sets.empty() ? ""
                                       : Wrapped(fmt::format(" {}", OptionsText(least.row.knob)), 4) +
                                             fmt::format("  {}{}; {}\n", FormatMemory(least.row.figures->reserved),

@@ -22,6 +22,11 @@ struct MemoryBudget {
 /// Parses "80GiB", "80 GB", or a machine by its name or the beginning of it: "h100". Errors: Usage.
 auto ParseBudget(std::string_view text) -> ErrorOr<MemoryBudget>;
 
+/// Returns how many ranks a host has: the devices of the machine's. Of an amount of memory, as many as the recipe's
+/// hosts have, or 8 if it has one rank, which says nothing about hosts. Less if ranks along tp need it, so that hosts
+/// have as many of each group.
+auto RanksOfHost(const MemoryBudget& budget, const Mesh& mesh) -> int64_t;
+
 struct KnobRow {
   Knob knob;
   /// Nothing where the recipe with this change is refused, as `knob.refused` says.
@@ -30,8 +35,9 @@ struct KnobRow {
 
 /// Ranks along dp that a recipe needs.
 struct LeastRanks {
-  /// Number along all axes.
+  /// Number along all axes, and the hosts that they are whole ones of, or a divisor of one.
   int64_t ranks = 0;
+  int64_t hosts = 1;
   /// Sequences of a step with them.
   int64_t sequences = 0;
   KnobRow row;

@@ -28,9 +28,9 @@ auto FastestThatFits(const std::optional<Combination>& cheapest, const FitUse& f
 /// The part of a step's time for which a key is worth changing.
 constexpr double LeastGain = 0.002;
 
-/// Returns the least number of ranks along dp on which the recipe fits, its microbatches cut as it takes: with the
-/// batch of a step as it is, or, if there is no such number, with the batch of each rank as it is. Nothing if no number
-/// up to MostRanksTried fits.
+/// Returns the least number of ranks along dp on which the recipe fits, its microbatches cut as it takes. The ranks are
+/// those of whole hosts, or a divisor of those of one. They come with the batch of a step as it is, or, if there is no
+/// such number, with the batch of each rank as it is. Nothing if no number up to MostRanksTried fits.
 auto LeastRanksThatFit(const FitUse& fit, const Plan& plan, const TrialOptions& options) -> std::optional<LeastRanks>;
 
 }  // namespace shardc

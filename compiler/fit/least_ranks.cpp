@@ -1,18 +1,35 @@
-// Numbers of ranks along dp: divisors of the batch in turn, since they are few; beyond them by halves, since more ranks
-// take less memory each.
+// Numbers of ranks along dp that fill whole hosts, or a divisor of one: those that share the batch of a step in turn,
+// since they are few; then those with more sequences by halves, since more ranks take less memory each.
 
-#include <numeric>
+#include <algorithm>
 
 #include "compiler/fit/fit_search.h"
 #include "compiler/plan/header.h"
 
 namespace shardc {
 
+/// Returns the meshes with other ranks along dp that fill whole hosts, or a divisor of one, fewest ranks first.
+static auto MeshesOf(const MemoryBudget& budget, const Mesh& now) -> std::vector<Mesh> {
+  const int64_t of_host = RanksOfHost(budget, now);
+  const int64_t others = now.num_ranks() / now.size(Axis::Dp);
+  std::vector<Mesh> meshes;
+  for (int64_t dp = 1; dp * others <= MostRanksTried; ++dp) {
+    Mesh mesh = now;
+    mesh.set_size(Axis::Dp, dp);
+    mesh.hosts = std::max<int64_t>(1, dp * others / of_host);
+    const bool is_whole = dp * others > of_host ? dp * others % of_host == 0 : of_host % (dp * others) == 0;
+    if (is_whole && dp % now.size(Axis::DpInner) == 0 && mesh.HostsAreBoxes()) {
+      meshes.push_back(mesh);
+    }
+  }
+  return meshes;
+}
+
 /// Returns the first cut that fits of the sequences of each of these ranks along dp into microbatches. Those of the
 /// recipe's size come first, then smaller ones, then larger ones.
-static auto CutThatFits(const FitUse& fit, const Plan& plan, int64_t dp, int64_t sequences, const TrialOptions& options)
-    -> std::optional<LeastRanks> {
-  const int64_t of_step = plan.mesh.size(Axis::Replicate) * dp * sequences;
+static auto CutThatFits(const FitUse& fit, const Plan& plan, const Mesh& mesh, int64_t sequences,
+                        const TrialOptions& options) -> std::optional<LeastRanks> {
+  const int64_t of_step = mesh.size(Axis::Replicate) * mesh.size(Axis::Dp) * sequences;
   const bool has_global = KeysOf(plan).batch.global.has_value();
   const auto sets_of = [&](int64_t micro) {
     std::vector<std::string> sets;
@@ -21,7 +38,8 @@ static auto CutThatFits(const FitUse& fit, const Plan& plan, int64_t dp, int64_t
         sets.push_back(fmt::format("{}={}", key, value));
       }
     };
-    set("mesh.dp", dp, plan.mesh.size(Axis::Dp));
+    set("mesh.dp", mesh.size(Axis::Dp), plan.mesh.size(Axis::Dp));
+    set("mesh.hosts", mesh.hosts, plan.mesh.hosts);
     set("batch.micro", micro, plan.run.micro_batch);
     set("batch.accumulate", sequences / micro, plan.run.accumulate);
     if (has_global) {
@@ -46,7 +64,8 @@ static auto CutThatFits(const FitUse& fit, const Plan& plan, int64_t dp, int64_t
   for (const int64_t micro : cuts) {
     const Trial trial = options.plan(sets_of(micro));
     if (trial.refused.empty() && fit.fits(trial.figures)) {
-      return LeastRanks{.ranks = plan.mesh.num_ranks() / plan.mesh.size(Axis::Dp) * dp,
+      return LeastRanks{.ranks = mesh.num_ranks(),
+                        .hosts = mesh.hosts,
                         .sequences = of_step,
                         .row = {.knob = {.sets = sets_of(micro)}, .figures = trial.figures}};
     }
@@ -55,32 +74,28 @@ static auto CutThatFits(const FitUse& fit, const Plan& plan, int64_t dp, int64_t
 }
 
 auto LeastRanksThatFit(const FitUse& fit, const Plan& plan, const TrialOptions& options) -> std::optional<LeastRanks> {
-  const int64_t dp = plan.mesh.size(Axis::Dp);
+  std::vector<Mesh> meshes = MeshesOf(fit.budget, plan.mesh);
   const int64_t of_rank = plan.run.micro_batch * plan.run.accumulate;
-  const int64_t sequences = dp * of_rank;
-  for (int64_t ranks = 1; ranks <= sequences; ++ranks) {
-    if (sequences % ranks == 0) {
-      if (auto row = CutThatFits(fit, plan, ranks, sequences / ranks, options)) {
+  const int64_t sequences = plan.mesh.size(Axis::Dp) * of_rank;
+  for (const Mesh& mesh : meshes) {
+    if (sequences % mesh.size(Axis::Dp) == 0) {
+      if (auto row = CutThatFits(fit, plan, mesh, sequences / mesh.size(Axis::Dp), options)) {
         return row;
       }
     }
   }
-  // Hosts have the same number of ranks each.
-  const int64_t others = plan.mesh.num_ranks() / dp;
-  const int64_t step = plan.mesh.hosts / std::gcd(plan.mesh.hosts, others);
-  const auto of = [&](int64_t steps) { return CutThatFits(fit, plan, steps * step, of_rank, options); };
-  int64_t too_few = dp / step;
-  auto found = of(too_few * 2);
-  while (!found) {
-    too_few *= 2;
-    if (too_few * 2 * step * others > MostRanksTried) {
-      return std::nullopt;
-    }
-    found = of(too_few * 2);
+  std::erase_if(meshes, [&](const Mesh& mesh) { return mesh.size(Axis::Dp) <= plan.mesh.size(Axis::Dp); });
+  std::optional<LeastRanks> found;
+  size_t too_few = 0;
+  size_t enough = 0;
+  while (!found && enough < meshes.size()) {
+    too_few = enough;
+    enough = std::min(std::max<size_t>(1, enough * 2), meshes.size());
+    found = CutThatFits(fit, plan, meshes[enough - 1], of_rank, options);
   }
-  for (int64_t enough = too_few * 2; enough - too_few > 1;) {
-    const int64_t middle = too_few + (enough - too_few) / 2;
-    if (auto row = of(middle)) {
+  while (found && enough - too_few > 1) {
+    const size_t middle = too_few + (enough - too_few) / 2;
+    if (auto row = CutThatFits(fit, plan, meshes[middle - 1], of_rank, options)) {
       found = std::move(row);
       enough = middle;
     } else {

@@ -17,7 +17,7 @@ auto MachineReference() -> std::string {
     text += fmt::format("\n## {}\n\n{} (to its driver: {})\n\n| figure | value | source |\n|---|---|---|\n", row.name,
                         row.product, row.card);
     const auto add = [&](std::string_view what, double value, std::string_view unit, const Figure& figure) {
-      text += fmt::format("| {} | {:.6g} {} | {} |\n", what, value, unit, figure.source);
+      text += fmt::format("| {} | {:.6g}{}{} | {} |\n", what, value, unit.empty() ? "" : " ", unit, figure.source);
     };
     add("memory", row.memory.value / GiB, "GiB", row.memory);
     add("peak, bf16", row.peak_bf16.value / 1e12, "TFLOP/s", row.peak_bf16);
@@ -25,6 +25,7 @@ auto MachineReference() -> std::string {
     add("memory bandwidth", row.memory_bandwidth.value / 1e12, "TB/s", row.memory_bandwidth);
     add("link", row.link_bandwidth.value / 1e9, "GB/s", row.link_bandwidth);
     add("network", row.network_bandwidth.value / 1e9, "GB/s", row.network_bandwidth);
+    add("devices of a host", row.devices_per_host.value, "", row.devices_per_host);
     add("outside the arenas", row.outside_arenas.value / GiB, "GiB", row.outside_arenas);
   }
   return text;

@@ -270,7 +270,9 @@ static auto FitJson(const FitUse& fit) -> Json {
   }
   json["least_ranks"] = nullptr;
   if (fit.least_ranks) {
-    json["least_ranks"] = {{"ranks", fit.least_ranks->ranks}, {"sequences_per_step", fit.least_ranks->sequences}};
+    json["least_ranks"] = {{"ranks", fit.least_ranks->ranks},
+                           {"hosts", fit.least_ranks->hosts},
+                           {"sequences_per_step", fit.least_ranks->sequences}};
     json["least_ranks"].update(KnobJson(fit, fit.least_ranks->row));
   }
   return json;

@@ -227,9 +227,17 @@ TEST(FitSearch, FindsTheCheapestOfAll) {
 TEST(FitSearch, FindsTheLeastRanks) {
   const std::string path = "recipes/published/llama3_8b.toml";
   const std::string text = ReadRecipeFile(path);
-  for (const SetTexts& sets : {SetTexts{"mesh.dp=1"}, SetTexts{"mesh.dp=2", "batch.micro=6", "recompute.policy=full"},
-                               SetTexts{"mesh.dp=4", "batch.micro=2", "batch.accumulate=2"},
-                               SetTexts{"mesh.dp=2", "mesh.hosts=4", "mesh.tp=2", "run.device=cuda"}}) {
+  struct RanksCase {
+    SetTexts sets;
+    int64_t of_host;
+    const char* machine;
+  };
+  for (const auto& [sets, of_host, machine] :
+       {RanksCase{{"mesh.dp=1"}, 8, ""}, RanksCase{{"mesh.dp=2", "batch.micro=6", "recompute.policy=full"}, 2, ""},
+        RanksCase{{"mesh.dp=4", "batch.micro=2", "batch.accumulate=2"}, 4, ""},
+        RanksCase{{"mesh.dp=2", "mesh.hosts=4", "mesh.tp=2", "run.device=cuda"}, 1, ""},
+        RanksCase{{"mesh.dp=8", "mesh.hosts=8", "run.device=cuda"}, 8, "h100-sxm"},
+        RanksCase{{"mesh.dp=20", "mesh.hosts=2", "run.device=cuda"}, 8, "h100-sxm"}}) {
     SetTexts base = sets;
     base.insert(base.end(), {"model.layers=3", "model.seq=256", "model.vocab=512"});
     const auto plan = CompileText(path, text, base);
@@ -241,16 +249,23 @@ TEST(FitSearch, FindsTheLeastRanks) {
     const int64_t sequences = SamplesPerStep(*plan);
     const int64_t dp = plan->mesh.size(Axis::Dp);
     const int64_t micro = plan->run.micro_batch;
-    // Memory of each number with each cut: with the batch as it is, and beyond that with each rank's.
+    const int64_t others = plan->mesh.num_ranks() / dp;
+    // Memory of each number that fills whole hosts, or a divisor of one, with each cut: with the batch as it is, and
+    // beyond that with each rank's.
     std::vector<std::pair<int64_t, PlanFigures>> all;
+    const auto hosts_of = [&](int64_t ranks) { return std::max<int64_t>(1, ranks * others / of_host); };
     const auto add = [&](int64_t ranks, int64_t of_rank) {
+      if (ranks * others < of_host ? of_host % (ranks * others) != 0 : ranks * others % of_host != 0) {
+        return;
+      }
       std::vector<int64_t> cuts(of_rank);
       std::iota(cuts.begin(), cuts.end(), 1);
       std::ranges::sort(cuts, {}, [&](int64_t cut) { return std::pair(cut > micro, cut > micro ? cut : -cut); });
       std::erase_if(cuts, [&](int64_t cut) { return of_rank % cut != 0; });
       for (const int64_t cut : cuts) {
-        const Trial trial = trial_of({fmt::format("mesh.dp={}", ranks), fmt::format("batch.micro={}", cut),
-                                      fmt::format("batch.accumulate={}", of_rank / cut)});
+        const Trial trial =
+            trial_of({fmt::format("mesh.dp={}", ranks), fmt::format("mesh.hosts={}", hosts_of(ranks)),
+                      fmt::format("batch.micro={}", cut), fmt::format("batch.accumulate={}", of_rank / cut)});
         if (trial.refused.empty()) {
           all.emplace_back(ranks, trial.figures);
         }
@@ -261,17 +276,19 @@ TEST(FitSearch, FindsTheLeastRanks) {
         add(ranks, sequences / ranks);
       }
     }
-    for (int64_t ranks = dp + 1; ranks <= 40; ++ranks) {
+    for (int64_t ranks = dp + 1; ranks <= 64; ++ranks) {
       add(ranks, sequences / dp);
     }
     ASSERT_GE(all.size(), 10U);
     for (const auto& [ranks, figures] : all) {
       FitUse fit{.now = FiguresOf(*plan), .device = plan->device};
+      fit.budget.machine = FindMachine(machine);
       fit.budget.bytes = figures.reserved + fit.outside(figures);
       const auto least = LeastRanksThatFit(fit, *plan, {.plan = trial_of, .tell = [](size_t) {}});
       const auto first = std::ranges::find_if(all, [&](const auto& one) { return fit.fits(one.second); });
       ASSERT_TRUE(least.has_value());
-      EXPECT_EQ(least->ranks, first->first * plan->mesh.num_ranks() / dp) << testing::PrintToString(sets);
+      EXPECT_EQ(least->ranks, first->first * others) << testing::PrintToString(sets);
+      EXPECT_EQ(least->hosts, hosts_of(first->first)) << testing::PrintToString(sets);
       EXPECT_TRUE(*least->row.figures == first->second);
     }
     const FitUse nothing{.budget = {.bytes = Bytes{1}}, .now = FiguresOf(*plan), .device = plan->device};

@@ -125,8 +125,8 @@ TEST(Machines, EachFigureIsANumberWithASource) {
   std::set<std::string_view> names;
   for (const MachineRow& row : MachineRows()) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
-    for (const Figure& figure :
-         {row.memory, row.peak_bf16, row.memory_bandwidth, row.link_bandwidth, row.outside_arenas}) {
+    for (const Figure& figure : {row.memory, row.peak_bf16, row.memory_bandwidth, row.link_bandwidth,
+                                 row.devices_per_host, row.outside_arenas}) {
       EXPECT_GT(figure.value, 0) << row.name;
       EXPECT_FALSE(figure.source.empty()) << row.name << " " << figure.value;
     }
