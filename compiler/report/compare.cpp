@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/table.h"
@@ -34,6 +35,9 @@ static auto FiguresIn(const Report& report) -> std::vector<FigureChange> {
     const std::string name = fmt::format("{} {} {}", ToText(row.op), ToText(row.axes), ToText(row.dtype));
     add(FigureKind::Wire, name, row.wire(report.plan->mesh).value);
     add(FigureKind::Count, name, row.count);
+    for (FigureChange& figure : std::span(figures).last(2)) {
+      figure.is_agreement = row.op == CollectiveKind::Agree;
+    }
   }
   add(FigureKind::Flops, "of a step on a rank", report.flops.model.value);
   add(FigureKind::Flops, "recomputed in a step on a rank", report.flops.recompute.value);
@@ -52,7 +56,7 @@ static auto FigureChangesOf(const Report& a, const Report& b) -> std::vector<Fig
     if (here != all.end()) {
       here->b = there.a;
     } else {
-      all.push_back({.kind = there.kind, .name = there.name, .a = 0, .b = there.a});
+      all.push_back({.kind = there.kind, .name = there.name, .a = 0, .b = there.a, .is_agreement = there.is_agreement});
     }
   }
   if (a.time && b.time) {
@@ -121,7 +125,7 @@ auto RenderComparisonText(const Comparison& comparison) -> std::string {
   for (size_t kind = 0; kind < CountOf<FigureKind>(); ++kind) {
     Table table("  ");
     for (const FigureChange& figure : comparison.figures) {
-      if (figure.kind == static_cast<FigureKind>(kind)) {
+      if (figure.kind == static_cast<FigureKind>(kind) && !figure.is_agreement) {
         table.Row({figure.name, FigureText(figure.kind, figure.a), "->", FigureText(figure.kind, figure.b),
                    DifferenceText(figure)});
       }
@@ -132,7 +136,8 @@ auto RenderComparisonText(const Comparison& comparison) -> std::string {
   if (comparison.keys.empty() && comparison.figures.empty()) {
     return out + "the plans differ, but no key and no figure does; compare the two texts of `shardc plan`\n";
   }
-  return out + (comparison.figures.empty() ? "no figure of memory, communication or FLOPs differs\n" : "");
+  const bool has_rows = !std::ranges::all_of(comparison.figures, &FigureChange::is_agreement);
+  return out + (!has_rows ? "no figure of memory, communication or FLOPs differs\n" : "");
 }
 
 auto RenderComparisonJson(const Comparison& comparison) -> std::string {

@@ -21,6 +21,8 @@ struct FigureChange {
   std::string name;
   int64_t a = 0;
   int64_t b = 0;
+  /// True for agreements of the ranks, which the text for people leaves out.
+  bool is_agreement = false;
 };
 
 struct Comparison {

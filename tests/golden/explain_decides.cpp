@@ -420,10 +420,13 @@ TEST(ExplainDecides, ComparisonsNameKeysAndFigures) {
 
   // A key that one of them lacks, and collectives that one of them lacks.
   const Plan one_rank = PlanOfRecipe(RecipeOf8B, {"mesh.dp=1", "loss.chunks=8", "shard.gather_ring=2"});
-  const std::string text = RenderComparisonText(Compare(a, Explain(one_rank)));
+  const Comparison by_ranks = Compare(a, Explain(one_rank));
+  const std::string text = RenderComparisonText(by_ranks);
   EXPECT_THAT(text, HasSubstr("shard.gather_ring  (unset) -> 2"));
   EXPECT_THAT(text, HasSubstr("all_gather dp bf16"));
   EXPECT_THAT(text, HasSubstr("-> "));
+  EXPECT_THAT(text, Not(HasSubstr("control")));
+  EXPECT_THAT(RenderComparisonJson(by_ranks), HasSubstr("control none i64"));
 }
 
 }  // namespace
