@@ -26,12 +26,36 @@ static auto RowOf(Knob knob, const Plan& plan, const FitUse& fit, TrialPlanner& 
   return row;
 }
 
+/// Returns what takes most at the peak of the recipe with microbatches of one sequence, beside the state, of which each
+/// rank along dp has a slice.
+static auto MostThatStaysOf(const TrialPlanner& planner, const Plan& plan) -> std::optional<MostThatStays> {
+  MeshLayout layout = LayoutNow(plan);
+  layout.accumulate *= layout.micro;
+  layout.micro = 1;
+  const auto cut = planner.PlanWith(layout.SetsFrom(LayoutNow(plan)), PassKind::Allocate);
+  if (!cut) {
+    return std::nullopt;
+  }
+  const MemoryUse at_peak =
+      std::ranges::max(MemoryOverOps(*cut, SectionKind::Step), {}, [](const MemoryUse& use) { return use.total(); });
+  MostThatStays most;
+  for (int i = 0; i < NumCategories; ++i) {
+    const auto category = static_cast<Category>(i);
+    const Bytes bytes = at_peak.of(category);
+    if (category != Category::Parameters && category != Category::Moments && bytes > most.bytes) {
+      most = {.category = category, .bytes = bytes};
+    }
+  }
+  return most;
+}
+
 auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::string& text, const MemoryBudget& budget)
     -> FitUse {
   FitUse fit{.budget = budget,
              .now = FiguresOf(plan, budget.machine),
              .device = plan.device,
-             .sequences = SamplesPerStep(plan)};
+             .sequences = SamplesPerStep(plan),
+             .ranks = plan.mesh.num_ranks()};
   TrialPlanner planner(recipe, text, plan, fit);
   std::vector<Knob> knobs = KnobsOf(plan);
   fit.knobs.resize(knobs.size());
@@ -58,6 +82,14 @@ auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::strin
     fit.fastest = fit.now.time ? fastest_from(cheapest->combination) : std::nullopt;
   }
   fit.least_ranks = planner.Answer([&] { return LeastRanksThatFit(fit, plan, trials); });
+  if (!fit.least_ranks) {
+    fit.stays = MostThatStaysOf(planner, plan);
+  }
+  if (!fit.cheapest && !fit.fastest) {
+    auto with_keys = planner.Answer([&] { return LeastRanksWithKeys(fit, plan, trials); });
+    const bool takes_fewer = with_keys && (!fit.least_ranks || with_keys->ranks < fit.least_ranks->ranks);
+    fit.least_with_keys = takes_fewer ? std::move(with_keys) : std::nullopt;
+  }
   return fit;
 }
 

@@ -13,17 +13,23 @@
 
 namespace shardc {
 
-/// Plans without the verifier, which takes most of the time of a plan. Several threads may call it at once.
+/// Plans a recipe with these keys changed, without the verifier, which takes most of the time of a plan. `text` is that
+/// of the recipe, which was accepted, and so were its files. Errors: why it is refused, on one line.
+auto PlanChanged(const RecipeOptions& recipe, const std::string& text, const std::vector<std::string>& sets,
+                 std::optional<PassKind> stop_after = {}) -> ErrorOr<Plan>;
+
+/// Several threads may call it at once.
 class TrialPlanner {
  public:
   using Sets = std::vector<std::string>;
 
-  /// `plan` is that of the recipe as it is, whose text is `text`. It was accepted, and so were its files. `fit` has its
-  /// figures. Requires: all of them outlive this.
+  /// `plan` is that of the recipe as it is, and `fit` has its figures. Requires: all of them outlive this.
   TrialPlanner(const RecipeOptions& recipe, const std::string& text, const Plan& plan, const FitUse& fit);
 
-  /// Errors: why it is refused, on one line.
-  auto PlanWith(const Sets& sets, std::optional<PassKind> stop_after = {}) const -> ErrorOr<Plan>;
+  /// Returns what PlanChanged does.
+  auto PlanWith(const Sets& sets, std::optional<PassKind> stop_after = {}) const -> ErrorOr<Plan> {
+    return PlanChanged(recipe_, text_, sets, stop_after);
+  }
   /// Takes what PlanWith returned.
   auto Remember(const Sets& sets, const ErrorOr<Plan>& plan) -> Trial;
   /// Returns what the whole plan says.

@@ -177,7 +177,8 @@ static auto CombinationText(const FitUse& fit, std::string_view what, const Knob
 
 auto CheapestText(const FitUse& fit) -> std::string {
   if (!fit.cheapest && !fit.fastest) {
-    return "no combination of keys fits; batch, ranks, types and determinism stay\n";
+    return fmt::format("no combination of keys fits on {}; batch, types and determinism stay\n",
+                       Counted(fit.ranks, "rank"));
   }
   return fit.fastest
              ? CombinationText(
@@ -187,21 +188,43 @@ auto CheapestText(const FitUse& fit) -> std::string {
                                *fit.cheapest);
 }
 
-auto LeastRanksText(const FitUse& fit) -> std::string {
-  if (!fit.least_ranks) {
-    return fmt::format("no number of ranks up to {} fits with the other keys as they are\n", Grouped(MostRanksTried));
-  }
-  const LeastRanks& least = *fit.least_ranks;
+/// Returns lines on a number of ranks, found with `keys` as they are or changed.
+static auto RanksText(const FitUse& fit, const LeastRanks& least, std::string_view keys) -> std::string {
   const std::string batch =
       least.sequences == fit.sequences
           ? "the batch stays"
           : fmt::format("the batch grows from {} to {}", Grouped(fit.sequences), Counted(least.sequences, "sequence"));
-  return fmt::format("the least number of ranks that fits, other keys as they are: {}{}\n", Grouped(least.ranks),
+  return fmt::format("the least number of ranks that fits, {}: {}{}\n", keys, Grouped(least.ranks),
                      least.hosts == 1 ? "" : fmt::format(" ({})", Counted(least.hosts, "host"))) +
          (least.row.knob.sets.empty() ? ""
-                                      : Wrapped(fmt::format(" {}", OptionsText(least.row.knob)), 4) +
+                                      : Wrapped(" " + OptionsText(least.row.knob), 4) +
                                             fmt::format("  {}{}; {}\n", FormatMemory(least.row.figures->reserved),
                                                         StepText(*least.row.figures), batch));
+}
+
+/// Returns "activations of one sequence take 135 GiB".
+static auto StaysText(const MostThatStays& stays) -> std::string {
+  const std::string what = stays.category == Category::Activations ? "activations of one sequence"
+                           : stays.category == Category::Gathered  ? "gathered units"
+                           : stays.category == Category::Gradients ? "gradients of whole units"
+                                                                   : std::string(ToText(stays.category));
+  return fmt::format("{} take {}", what, FormatMemory(stays.bytes));
+}
+
+auto LeastRanksText(const FitUse& fit) -> std::string {
+  std::string text;
+  if (fit.least_ranks) {
+    text += RanksText(fit, *fit.least_ranks, "other keys as they are");
+  } else if (fit.stays) {
+    text += fmt::format("more ranks alone do not help: {}\n", StaysText(*fit.stays));
+  }
+  if (fit.least_with_keys) {
+    return text + RanksText(fit, *fit.least_with_keys, "other keys changed too");
+  }
+  return fit.cheapest || fit.least_ranks
+             ? text
+             : text + fmt::format("no number of ranks up to {} fits, with other keys changed too\n",
+                                  Grouped(MostRanksTried));
 }
 
 auto RenderFitText(const FitUse& fit) -> std::string {

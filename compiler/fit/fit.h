@@ -44,12 +44,19 @@ struct LeastRanks {
 };
 constexpr int64_t MostRanksTried = 65536;
 
+/// Memory that no more ranks along dp make less, and what the most of it is, with microbatches of one sequence.
+struct MostThatStays {
+  Category category = Category::Activations;
+  Bytes bytes;
+};
+
 struct FitUse {
   MemoryBudget budget;
   PlanFigures now;
   Device device = Device::Cpu;
-  /// Sequences of a step.
+  /// Sequences of a step, and ranks.
   int64_t sequences = 0;
+  int64_t ranks = 1;
   std::vector<KnobRow> knobs;
   /// The combination of keys with the fewest FLOPs that fits; no keys where it is the recipe. Nothing if none fits, or
   /// the fastest was found without it.
@@ -58,6 +65,10 @@ struct FitUse {
   /// if none fits, or no time is estimated.
   std::optional<KnobRow> fastest;
   std::optional<LeastRanks> least_ranks;
+  /// Nothing if the recipe's own ranks suffice with other keys, and if no number of ranks does.
+  std::optional<LeastRanks> least_with_keys;
+  /// Nothing if some number of ranks fits with the other keys as they are.
+  std::optional<MostThatStays> stays;
   /// A plan file is what it is: there is no recipe to change.
   bool has_recipe = true;
   /// For which the recipe was planned, because the machine has it and the recipe names none.

@@ -32,5 +32,9 @@ constexpr double LeastGain = 0.002;
 /// those of whole hosts, or a divisor of those of one. They come with the batch of a step as it is, or, if there is no
 /// such number, with the batch of each rank as it is. Nothing if no number up to MostRanksTried fits.
 auto LeastRanksThatFit(const FitUse& fit, const Plan& plan, const TrialOptions& options) -> std::optional<LeastRanks>;
+/// Returns the least number of ranks, filling hosts as above, on which some combination of keys fits, and one that
+/// does: with the batch of a step as it is, or else with that of each rank. The search looks at more ranks than the
+/// recipe has, and at other hosts for these. Nothing if no number up to MostRanksTried fits.
+auto LeastRanksWithKeys(const FitUse& fit, const Plan& plan, const TrialOptions& options) -> std::optional<LeastRanks>;
 
 }  // namespace shardc

@@ -15,36 +15,35 @@
 
 namespace shardc {
 
-namespace {
+auto MeshLayout::SetsFrom(const MeshLayout& now) const -> std::vector<std::string> {
+  std::vector<std::string> sets;
+  const auto add = [&](std::string_view key, int64_t value, int64_t before) {
+    if (value != before) {
+      sets.push_back(fmt::format("{}={}", key, value));
+    }
+  };
+  add("mesh.dp", dp, now.dp);
+  add("mesh.tp", tp, now.tp);
+  add("mesh.hosts", hosts, now.hosts);
+  add("batch.micro", micro, now.micro);
+  add("batch.accumulate", accumulate, now.accumulate);
+  add("batch.global", global, now.global);
+  return sets;
+}
 
-/// Ranks of the mesh and parts of the batch of a step.
-struct Layout {
-  int64_t dp = 1;
-  int64_t tp = 1;
-  int64_t micro = 1;
-  int64_t accumulate = 1;
-
-  auto SetsFrom(const Layout& now) const -> std::vector<std::string> {
-    std::vector<std::string> sets;
-    const auto add = [&](std::string_view key, int64_t value, int64_t before) {
-      if (value != before) {
-        sets.push_back(fmt::format("{}={}", key, value));
-      }
-    };
-    add("mesh.dp", dp, now.dp);
-    add("mesh.tp", tp, now.tp);
-    add("batch.micro", micro, now.micro);
-    add("batch.accumulate", accumulate, now.accumulate);
-    return sets;
-  }
-};
-
-}  // namespace
+auto LayoutNow(const Plan& plan) -> MeshLayout {
+  return {.dp = plan.mesh.size(Axis::Dp),
+          .tp = plan.mesh.size(Axis::Tp),
+          .hosts = plan.mesh.hosts,
+          .micro = plan.run.micro_batch,
+          .accumulate = plan.run.accumulate,
+          .global = KeysOf(plan).batch.global ? SamplesPerStep(plan) : 0};
+}
 
 /// Adds the ways to cut the sequences of a rank in a step into microbatches, of its size times powers of two, the
 /// largest first.
-static auto AddCuts(const Layout& now, Layout layout, int64_t sequences, SubjectOffers& subject) -> void {
-  int64_t micro = now.micro;
+static auto AddCuts(const MeshLayout& now, MeshLayout layout, int64_t sequences, SubjectOffers& subject) -> void {
+  int64_t micro = layout.micro;
   while (micro * 2 <= sequences) {
     micro *= 2;
   }
@@ -62,20 +61,24 @@ static auto AddCuts(const Layout& now, Layout layout, int64_t sequences, Subject
   }
 }
 
-static auto LayoutsOf(const Plan& plan) -> SubjectOffers {
-  const Layout now{.dp = plan.mesh.size(Axis::Dp),
-                   .tp = plan.mesh.size(Axis::Tp),
-                   .micro = plan.run.micro_batch,
-                   .accumulate = plan.run.accumulate};
-  const int64_t sequences = now.micro * now.accumulate;
+static auto LayoutsOf(const MeshLayout& now, const MeshLayout& base) -> SubjectOffers {
+  const int64_t sequences = base.micro * base.accumulate;
   SubjectOffers subject;
-  AddCuts(now, now, sequences, subject);
+  AddCuts(now, base, sequences, subject);
+  subject.as_is = static_cast<size_t>(std::ranges::find(subject.offers, base.accumulate, &Offer::accumulate) -
+                                      subject.offers.begin());
+  const auto with = [&](int64_t dp, int64_t tp) {
+    MeshLayout layout = base;
+    layout.dp = dp;
+    layout.tp = tp;
+    return layout;
+  };
   // Ranks move from dp to tp, and each of dp takes over the sequences of those that went; then the other way round.
-  for (int64_t factor = 2; now.dp % factor == 0; factor *= 2) {
-    AddCuts(now, {.dp = now.dp / factor, .tp = now.tp * factor}, sequences * factor, subject);
+  for (int64_t factor = 2; base.dp % factor == 0; factor *= 2) {
+    AddCuts(now, with(base.dp / factor, base.tp * factor), sequences * factor, subject);
   }
-  for (int64_t factor = 2; now.tp % factor == 0 && sequences % factor == 0; factor *= 2) {
-    AddCuts(now, {.dp = now.dp * factor, .tp = now.tp / factor}, sequences / factor, subject);
+  for (int64_t factor = 2; base.tp % factor == 0 && sequences % factor == 0; factor *= 2) {
+    AddCuts(now, with(base.dp * factor, base.tp / factor), sequences / factor, subject);
   }
   return subject;
 }
@@ -151,11 +154,11 @@ static auto ValuesOffered(Subject subject, const Plan& plan, const PlanKeys& key
   CHECK(false, "subject {}", static_cast<int>(subject));
 }
 
-auto OffersOf(const Plan& plan) -> AllOffers {
+auto OffersOf(const Plan& plan, const MeshLayout& base) -> AllOffers {
   const PlanKeys keys = KeysOf(plan);
   const bool is_on_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda;
   AllOffers all;
-  const std::vector<Offer>& layouts = (all[0] = LayoutsOf(plan)).offers;
+  const std::vector<Offer>& layouts = (all[0] = LayoutsOf(LayoutNow(plan), base)).offers;
   for (size_t i = 1; i < NumSubjects; ++i) {
     const auto subject = static_cast<Subject>(i);
     if ((is_on_gpu || FitKeyOf(subject).offered != FitWhen::OnGpu) &&
@@ -164,12 +167,14 @@ auto OffersOf(const Plan& plan) -> AllOffers {
     }
   }
   for (SubjectOffers& subject : all) {
-    if (!HasNow(subject.offers)) {
-      subject.offers.push_back({});
+    if (&subject != &all[0]) {
+      if (!HasNow(subject.offers)) {
+        subject.offers.push_back({});
+      }
+      subject.as_is = static_cast<size_t>(
+          std::ranges::find_if(subject.offers, [](const Offer& offer) { return offer.sets.empty(); }) -
+          subject.offers.begin());
     }
-    subject.as_is = static_cast<size_t>(
-        std::ranges::find_if(subject.offers, [](const Offer& offer) { return offer.sets.empty(); }) -
-        subject.offers.begin());
     if (subject.least.empty()) {
       subject.least.resize(subject.offers.size());
       std::iota(subject.least.begin(), subject.least.end(), size_t{0});

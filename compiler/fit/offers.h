@@ -10,6 +10,21 @@
 
 namespace shardc {
 
+/// Ranks of the mesh, and how they share the batch of a step.
+struct MeshLayout {
+  int64_t dp = 1;
+  int64_t tp = 1;
+  int64_t hosts = 1;
+  int64_t micro = 1;
+  int64_t accumulate = 1;
+  /// Sequences of a step; 0 if the recipe does not set their number.
+  int64_t global = 0;
+
+  auto SetsFrom(const MeshLayout& now) const -> std::vector<std::string>;
+};
+/// Returns the layout of a plan.
+auto LayoutNow(const Plan& plan) -> MeshLayout;
+
 struct Offer {
   /// As Knob has them; empty: as it is.
   std::vector<std::string> sets;
@@ -41,9 +56,10 @@ inline auto LayoutOf(const AllOffers& offers, const Combination& combination) ->
 /// if there is one.
 auto Applies(Subject subject, const Offer& layout) -> bool;
 
-/// Requires: the plan knows its recipe.
-auto OffersOf(const Plan& plan) -> AllOffers;
-/// Returns the combination that sets nothing.
+/// Returns the offers for a recipe on the ranks and with the batch of `base`. Requires: the plan knows its recipe.
+auto OffersOf(const Plan& plan, const MeshLayout& base) -> AllOffers;
+inline auto OffersOf(const Plan& plan) -> AllOffers { return OffersOf(plan, LayoutNow(plan)); }
+/// Returns the combination that sets nothing but the ranks and the batch of `base`.
 auto AsItIs(const AllOffers& offers) -> Combination;
 /// Returns all that a combination sets.
 auto KnobOf(const AllOffers& offers, const Combination& combination) -> Knob;

@@ -268,13 +268,15 @@ static auto FitJson(const FitUse& fit) -> Json {
   if (fit.fastest) {
     json["fastest"] = KnobJson(fit, *fit.fastest);
   }
-  json["least_ranks"] = nullptr;
-  if (fit.least_ranks) {
-    json["least_ranks"] = {{"ranks", fit.least_ranks->ranks},
-                           {"hosts", fit.least_ranks->hosts},
-                           {"sequences_per_step", fit.least_ranks->sequences}};
-    json["least_ranks"].update(KnobJson(fit, fit.least_ranks->row));
-  }
+  const auto ranks = [&](std::string_view name, const std::optional<LeastRanks>& least) {
+    json[name] = nullptr;
+    if (least) {
+      json[name] = {{"ranks", least->ranks}, {"hosts", least->hosts}, {"sequences_per_step", least->sequences}};
+      json[name].update(KnobJson(fit, least->row));
+    }
+  };
+  ranks("least_ranks", fit.least_ranks);
+  ranks("least_ranks_with_keys", fit.least_with_keys);
   return json;
 }
 

@@ -61,7 +61,8 @@ TEST_F(Decide, FitNamesCombinationAndRanks) {
   EXPECT_THAT(fits.out, AllOf(HasSubstr("\nthe cheapest combination of keys that fits"),
                               HasSubstr("\nthe least number of ranks that fits, other keys as they are: 1\n")));
   const Finished none = Ask({"plan", recipe_, "--fit", "1KiB"});
-  EXPECT_THAT(none.out, AllOf(HasSubstr("\nno combination of keys fits; "), HasSubstr("\nno number of ranks up to ")));
+  EXPECT_THAT(none.out, AllOf(HasSubstr("\nno combination of keys fits on 1 rank; "),
+                              HasSubstr("\nmore ranks alone do not help: "), HasSubstr("\nno number of ranks up to ")));
 }
 
 TEST_F(Decide, FitNamesFastestForMachine) {

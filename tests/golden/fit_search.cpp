@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -22,6 +23,43 @@ namespace {
 
 using SetTexts = std::vector<std::string>;
 
+/// Plans a recipe with keys changed, to the last pass that moves a byte.
+auto PlanTrial(const RecipeOptions& recipe, const std::string& text, const SetTexts& sets) -> Trial {
+  const auto plan = PlanChanged(recipe, text, sets, PassKind::Allocate);
+  if (!plan) {
+    return {.refused = plan.error().message};
+  }
+  const PlanFigures figures = FiguresOf(*plan);
+  return {.figures = figures, .least = LeastFiguresOf(*plan, figures), .refused = ""};
+}
+
+auto EachCombinationOf(const AllOffers& offers) -> std::vector<SetTexts> {
+  // The subject of layouts comes first.
+  std::vector<std::pair<Offer, SetTexts>> all;
+  for (const Offer& layout : offers[0].offers) {
+    all.emplace_back(layout, layout.sets);
+  }
+  for (size_t subject = 1; subject < NumSubjects; ++subject) {
+    const bool is_of_slices =
+        subject == static_cast<size_t>(Subject::Units) || subject == static_cast<size_t>(Subject::Reshard);
+    decltype(all) wider;
+    for (const auto& [layout, sets] : all) {
+      for (const Offer& offer : offers[subject].offers) {
+        if (offer.sets.empty() || layout.dp > 1 || !is_of_slices) {
+          wider.emplace_back(layout, sets);
+          wider.back().second.insert(wider.back().second.end(), offer.sets.begin(), offer.sets.end());
+        }
+      }
+    }
+    all = std::move(wider);
+  }
+  std::vector<SetTexts> sets;
+  for (auto& [layout, of_layout] : all) {
+    sets.push_back(std::move(of_layout));
+  }
+  return sets;
+}
+
 /// All combinations of what is offered for a recipe, planned.
 class AllTrials {
  public:
@@ -31,31 +69,11 @@ class AllTrials {
     CHECK(plan.ok(), "{}: {}", path, plan.error().message);
     plan_ = *std::move(plan);
     offers_ = OffersOf(plan_);
-    // The subject of layouts comes first.
-    std::vector<std::pair<Offer, SetTexts>> all;
-    for (const Offer& layout : offers_[0].offers) {
-      all.emplace_back(layout, layout.sets);
-    }
-    for (size_t subject = 1; subject < NumSubjects; ++subject) {
-      const bool is_of_slices =
-          subject == static_cast<size_t>(Subject::Units) || subject == static_cast<size_t>(Subject::Reshard);
-      decltype(all) wider;
-      for (const auto& [layout, sets] : all) {
-        for (const Offer& offer : offers_[subject].offers) {
-          if (offer.sets.empty() || layout.dp > 1 || !is_of_slices) {
-            wider.emplace_back(layout, sets);
-            wider.back().second.insert(wider.back().second.end(), offer.sets.begin(), offer.sets.end());
-          }
-        }
-      }
-      all = std::move(wider);
-    }
+    const std::vector<SetTexts> all = EachCombinationOf(offers_);
     std::vector<Trial> trials(all.size());
-    const FitUse fit = FitWith({});
-    TrialPlanner planner(recipe_, text_, plan_, fit);
-    InParallel(all.size(), [&](size_t i) { trials[i] = planner.Whole(all[i].second); });
+    InParallel(all.size(), [&](size_t i) { trials[i] = PlanTrial(recipe_, text_, all[i]); });
     for (size_t i = 0; i < all.size(); ++i) {
-      trials_[all[i].second] = std::move(trials[i]);
+      trials_[all[i]] = std::move(trials[i]);
     }
   }
 
@@ -83,6 +101,32 @@ class AllTrials {
   Plan plan_;
   AllOffers offers_;
   std::map<SetTexts, Trial> trials_;
+};
+
+/// Plans of a recipe with keys changed, each made once.
+class CachedTrials {
+ public:
+  CachedTrials(std::string path, SetTexts base)
+      : recipe_{.path = std::move(path), .sets = std::move(base)}, text_(ReadRecipeFile(recipe_.path)) {}
+
+  auto Of(const SetTexts& sets) -> Trial {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto at = planned_.find(sets); at != planned_.end()) {
+        return at->second;
+      }
+    }
+    Trial trial = PlanTrial(recipe_, text_, sets);
+    const std::lock_guard lock(mutex_);
+    return planned_.insert_or_assign(sets, std::move(trial)).first->second;
+  }
+  auto text() const -> const std::string& { return text_; }
+
+ private:
+  RecipeOptions recipe_;
+  std::string text_;
+  std::map<SetTexts, Trial> planned_;
+  std::mutex mutex_;
 };
 
 /// FLOPs, bytes on the wire, keys.
@@ -226,7 +270,6 @@ TEST(FitSearch, FindsTheCheapestOfAll) {
 
 TEST(FitSearch, FindsTheLeastRanks) {
   const std::string path = "recipes/published/llama3_8b.toml";
-  const std::string text = ReadRecipeFile(path);
   struct RanksCase {
     SetTexts sets;
     int64_t of_host;
@@ -240,12 +283,10 @@ TEST(FitSearch, FindsTheLeastRanks) {
         RanksCase{{"mesh.dp=20", "mesh.hosts=2", "run.device=cuda"}, 8, "h100-sxm"}}) {
     SetTexts base = sets;
     base.insert(base.end(), {"model.layers=3", "model.seq=256", "model.vocab=512"});
-    const auto plan = CompileText(path, text, base);
+    CachedTrials trials(path, base);
+    const auto plan = CompileText(path, trials.text(), base);
     ASSERT_TRUE(plan.ok()) << plan.error().message;
-    const RecipeOptions recipe{.path = path, .sets = base};
-    const FitUse as_it_is{.now = FiguresOf(*plan), .device = plan->device};
-    TrialPlanner planner(recipe, text, *plan, as_it_is);
-    const auto trial_of = [&](const SetTexts& more) { return planner.Whole(more); };
+    const auto trial_of = [&](const SetTexts& more) { return trials.Of(more); };
     const int64_t sequences = SamplesPerStep(*plan);
     const int64_t dp = plan->mesh.size(Axis::Dp);
     const int64_t micro = plan->run.micro_batch;
@@ -294,6 +335,76 @@ TEST(FitSearch, FindsTheLeastRanks) {
     const FitUse nothing{.budget = {.bytes = Bytes{1}}, .now = FiguresOf(*plan), .device = plan->device};
     EXPECT_FALSE(LeastRanksThatFit(nothing, *plan, {.plan = trial_of, .tell = [](size_t) {}}).has_value());
   }
+}
+
+TEST(FitSearch, FindsLeastRanksWithKeys) {
+  const std::string path = "recipes/quickstart.toml";
+  const SetTexts base{"model.layers=1", "batch.micro=1", "batch.global=2", "shard.prefetch_forward=0",
+                      "shard.prefetch_backward=0"};
+  CachedTrials cached(path, base);
+  const auto plan = CompileText(path, cached.text(), base);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  ASSERT_EQ(plan->mesh.num_ranks(), 2);
+  const FitUse fit_now{.now = FiguresOf(*plan), .device = plan->device, .sequences = SamplesPerStep(*plan)};
+  // The least memory on each number of ranks, which share the batch or have as many sequences each as before.
+  const int64_t of_rank = plan->run.micro_batch * plan->run.accumulate;
+  std::map<int64_t, int64_t> least;
+  for (const int64_t ranks : {4, 6}) {
+    MeshLayout layout = LayoutNow(*plan);
+    layout.hosts = ranks / 2;
+    std::vector<SetTexts> all;
+    const auto add = [&](int64_t dp, int64_t sequences) {
+      layout.dp = dp;
+      layout.tp = ranks / dp;
+      layout.micro = std::gcd(plan->run.micro_batch, sequences);
+      layout.accumulate = sequences / layout.micro;
+      layout.global = layout.global == 0 ? 0 : dp * sequences;
+      const auto each = EachCombinationOf(OffersOf(*plan, layout));
+      all.insert(all.end(), each.begin(), each.end());
+    };
+    add(ranks, of_rank);
+    int64_t dp = ranks;
+    while (2 * of_rank % dp != 0 && dp % 2 == 0) {
+      dp /= 2;
+    }
+    if (2 * of_rank % dp == 0) {
+      add(dp, 2 * of_rank / dp);
+    }
+    std::vector<Trial> trials(all.size());
+    InParallel(all.size(), [&](size_t i) { trials[i] = cached.Of(all[i]); });
+    for (const Trial& trial : trials) {
+      if (trial.refused.empty()) {
+        const int64_t amount = (trial.figures.reserved + fit_now.outside(trial.figures)).value;
+        least[ranks] = least.contains(ranks) ? std::min(least[ranks], amount) : amount;
+      }
+    }
+  }
+  ASSERT_EQ(least.size(), 2U);
+  EXPECT_GT(least[4], least[6]);
+  size_t most_planned = 0;
+  for (const auto& [ranks, amount] : least) {
+    for (const int64_t bytes : {amount - 1, amount}) {
+      FitUse fit = fit_now;
+      fit.budget.bytes = Bytes{bytes};
+      std::atomic<size_t> planned = 0;
+      const auto plan_one = [&](const SetTexts& sets) {
+        ++planned;
+        return cached.Of(sets);
+      };
+      const auto found = LeastRanksWithKeys(fit, *plan, {.plan = plan_one, .tell = [](size_t) {}});
+      const auto first = std::ranges::find_if(least, [&](const auto& row) { return row.second <= bytes; });
+      if (first == least.end()) {
+        EXPECT_TRUE(!found || found->ranks > 6) << bytes;
+        continue;
+      }
+      ASSERT_TRUE(found) << ranks << " " << bytes;
+      EXPECT_EQ(found->ranks, first->first) << bytes << SetsText(found->row.knob);
+      EXPECT_EQ(found->hosts, found->ranks / 2);
+      EXPECT_TRUE(fit.fits(*found->row.figures));
+      most_planned = std::max<size_t>(most_planned, planned);
+    }
+  }
+  fmt::print("{} planned at most\n", most_planned);
 }
 
 }  // namespace
