@@ -57,7 +57,7 @@ auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::strin
              .sequences = SamplesPerStep(plan),
              .ranks = plan.mesh.num_ranks()};
   TrialPlanner planner(recipe, text, plan, fit);
-  std::vector<Knob> knobs = KnobsOf(plan);
+  std::vector<Knob> knobs = KnobsOf(plan, RanksOfHost(budget, plan.mesh));
   fit.knobs.resize(knobs.size());
   InParallel(knobs.size(), [&](size_t i) { fit.knobs[i] = RowOf(std::move(knobs[i]), plan, fit, planner); });
   const Stopwatch watch;

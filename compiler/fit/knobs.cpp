@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/base/devices.h"
 #include "compiler/base/text/parse_whole.h"
@@ -18,6 +19,7 @@ namespace {
 struct Knobs {
   const Plan& plan;
   PlanKeys keys;
+  int64_t ranks_of_host = 1;
   std::vector<Knob> all;
 
   auto Add(std::vector<std::string> sets, std::string refused = "") -> void {
@@ -59,9 +61,10 @@ auto AddTensorParallelism(Knobs& knobs) -> void {
   const int64_t tp = knobs.plan.mesh.size(Axis::Tp);
   const int64_t micro = knobs.plan.run.micro_batch;
   const int64_t accumulate = knobs.plan.run.accumulate;
-  // Half as many ranks along dp see twice as many microbatches each, and the other way round.
-  if (dp % 2 == 0) {
-    knobs.Add({Set("mesh.dp", dp / 2), Set("mesh.tp", tp * 2), Set("batch.accumulate", accumulate * 2)});
+  // Half as many ranks along dp see twice as many microbatches each, and the other way round. Ranks along tp stay on
+  // one host.
+  for (int64_t factor = 2; factor <= 8 && dp % factor == 0 && tp * factor <= knobs.ranks_of_host; factor *= 2) {
+    knobs.Add({Set("mesh.dp", dp / factor), Set("mesh.tp", tp * factor), Set("batch.accumulate", accumulate * factor)});
   }
   if (tp % 2 == 0 && accumulate % 2 == 0) {
     knobs.Add({Set("mesh.dp", dp * 2), Set("mesh.tp", tp / 2), Set("batch.accumulate", accumulate / 2)});
@@ -69,6 +72,39 @@ auto AddTensorParallelism(Knobs& knobs) -> void {
     knobs.Add({Set("mesh.dp", dp * 2), Set("mesh.tp", tp / 2), Set("batch.micro", micro / 2)});
   } else if (tp % 2 == 0) {
     knobs.Add({Set("mesh.dp", dp * 2), Set("mesh.tp", tp / 2)}, "the batch would grow");
+  }
+}
+
+/// Adds the number of hosts that the ranks fill.
+auto AddHosts(Knobs& knobs) -> void {
+  const int64_t hosts = CeilDiv(knobs.plan.mesh.num_ranks(), knobs.ranks_of_host);
+  if (hosts != knobs.plan.mesh.hosts && knobs.plan.mesh.num_ranks() % hosts == 0) {
+    knobs.Add({Set("mesh.hosts", hosts)});
+  }
+}
+
+/// Adds copies of the model: one on each host, two, and one in all. Copies on one host only take memory.
+auto AddCopies(Knobs& knobs) -> void {
+  const Mesh& mesh = knobs.plan.mesh;
+  const int64_t copies = mesh.size(Axis::Replicate);
+  const int64_t along = copies * mesh.size(Axis::Dp);
+  const int64_t hosts = std::max(mesh.hosts, CeilDiv(mesh.num_ranks(), knobs.ranks_of_host));
+  for (const int64_t others : std::set<int64_t>{1, std::min<int64_t>(2, hosts), hosts}) {
+    if (others != copies && along % others == 0) {
+      knobs.Add({Set("mesh.replicate", others), Set("mesh.dp", along / others)});
+    }
+  }
+}
+
+/// Adds groups of the ranks along dp: those of a host, two, and half of all.
+auto AddGroups(Knobs& knobs) -> void {
+  const int64_t dp = knobs.plan.mesh.size(Axis::Dp);
+  const int64_t of_host = std::max<int64_t>(1, knobs.ranks_of_host / knobs.plan.mesh.size(Axis::Tp));
+  const bool gathers_again = std::ranges::any_of(knobs.plan.units, &Unit::reshard_after_forward);
+  for (const int64_t group : std::set<int64_t>{2, of_host, dp / 2}) {
+    if (gathers_again && group > 1 && group < dp && dp % group == 0 && group != knobs.keys.shard.reshard_size) {
+      knobs.Add({Set("shard.reshard_size", group)});
+    }
   }
 }
 
@@ -97,8 +133,8 @@ auto ValuesOf(const FitKey& row, const Plan& plan) -> std::vector<std::string> {
   return values;
 }
 
-auto KnobsOf(const Plan& plan) -> std::vector<Knob> {
-  Knobs knobs{.plan = plan, .keys = KeysOf(plan), .all = {}};
+auto KnobsOf(const Plan& plan, int64_t ranks_of_host) -> std::vector<Knob> {
+  Knobs knobs{.plan = plan, .keys = KeysOf(plan), .ranks_of_host = ranks_of_host, .all = {}};
   const FitFacts facts{.dp = plan.mesh.size(AxesSharing(Shared::State)),
                        .accumulate = plan.run.accumulate,
                        .is_rounded = knobs.keys.precision.compute != ComputePrecision::Fp32,
@@ -108,6 +144,12 @@ auto KnobsOf(const Plan& plan) -> std::vector<Knob> {
       AddBatch(knobs);
     } else if (row.key == OriginKey("mesh.tp")) {
       AddTensorParallelism(knobs);
+    } else if (row.key == OriginKey("mesh.hosts")) {
+      AddHosts(knobs);
+    } else if (row.key == OriginKey("mesh.replicate")) {
+      AddCopies(knobs);
+    } else if (row.key == OriginKey("shard.reshard_size")) {
+      AddGroups(knobs);
     } else if (Holds(row.shown, facts)) {
       knobs.AddOthers(row);
     }

@@ -26,7 +26,8 @@ auto SetsText(const Knob& knob) -> std::string;
 /// Returns the values of a row that the plan's recipe may set. Chunks divide the sequence.
 auto ValuesOf(const FitKey& row, const Plan& plan) -> std::vector<std::string>;
 
-/// Returns the changes that are worth a look, without those that change nothing. Requires: the plan knows its recipe.
-auto KnobsOf(const Plan& plan) -> std::vector<Knob>;
+/// Returns the changes that are worth a look on hosts that have so many ranks, without those that change nothing.
+/// Requires: the plan knows its recipe.
+auto KnobsOf(const Plan& plan, int64_t ranks_of_host) -> std::vector<Knob>;
 
 }  // namespace shardc

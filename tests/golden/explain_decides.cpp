@@ -102,7 +102,8 @@ TEST(ExplainDecides, KnobsAreWhatPlanningByHandGives) {
     SetTexts sets;
   };
   for (const Case& c : {Case{RecipeOfQuickstart, {}}, Case{RecipeOfQuickstart, {"batch.micro=2", "batch.accumulate=4"}},
-                        Case{RecipeOf8B, {}}, Case{RecipeOf8B4x2, {"precision.compute=fp32"}}}) {
+                        Case{RecipeOf8B, {}}, Case{RecipeOf8B, {"mesh.dp=16", "mesh.hosts=2"}},
+                        Case{RecipeOf8B4x2, {"precision.compute=fp32"}}}) {
     const Plan plan = PlanOfRecipe(c.recipe, c.sets);
     const FitUse fit = FitOfShipped(plan, c.recipe, c.sets);
     EXPECT_TRUE(fit.now == FiguresByTheReport(plan)) << c.recipe;
@@ -145,6 +146,34 @@ TEST(ExplainDecides, KnobsAreOfAllKinds) {
     EXPECT_THAT(all, HasSubstr(knob));
   }
   EXPECT_THAT(all, Not(HasSubstr("torchtitan-sac"))) << "the recipe has it";
+}
+
+TEST(ExplainDecides, RowsOfHostsCopiesAndGroups) {
+  const auto rows_of = [](const SetTexts& sets, int64_t ranks_of_host) {
+    std::map<std::string, std::vector<std::string>> rows;
+    for (const Knob& knob : KnobsOf(PlanOfRecipe(RecipeOf8B, sets), ranks_of_host)) {
+      const std::string text = SetsText(knob);
+      const std::string key = text.find("mesh.tp=") == std::string::npos ? text.substr(0, text.find('=')) : "mesh.tp";
+      rows[key].push_back(text);
+      EXPECT_LE(rows[key].size(), 3U) << text;
+    }
+    return rows;
+  };
+  auto of_two_hosts = rows_of({"mesh.dp=16"}, 8);
+  EXPECT_EQ(of_two_hosts["mesh.hosts"], SetTexts{"mesh.hosts=2"});
+  EXPECT_EQ(of_two_hosts["mesh.replicate"], SetTexts{"mesh.replicate=2 mesh.dp=8"});
+  EXPECT_EQ(of_two_hosts["shard.reshard_size"], (SetTexts{"shard.reshard_size=2", "shard.reshard_size=8"}));
+  EXPECT_EQ(of_two_hosts["mesh.tp"],
+            (SetTexts{"mesh.dp=8 mesh.tp=2 batch.accumulate=2", "mesh.dp=4 mesh.tp=4 batch.accumulate=4",
+                      "mesh.dp=2 mesh.tp=8 batch.accumulate=8"}));
+  auto of_four_hosts = rows_of({"mesh.replicate=2", "mesh.dp=16", "mesh.hosts=4"}, 8);
+  EXPECT_FALSE(of_four_hosts.contains("mesh.hosts"));
+  EXPECT_EQ(of_four_hosts["mesh.replicate"], (SetTexts{"mesh.replicate=1 mesh.dp=32", "mesh.replicate=4 mesh.dp=8"}));
+  // One rank of each host has no neighbours to share matrices with, and copies on one host only take memory.
+  EXPECT_FALSE(rows_of({"mesh.hosts=8"}, 1).contains("mesh.tp"));
+  EXPECT_EQ(rows_of({"mesh.hosts=8"}, 8)["mesh.hosts"], SetTexts{"mesh.hosts=1"});
+  EXPECT_FALSE(rows_of({}, 8).contains("mesh.replicate"));
+  EXPECT_FALSE(rows_of({"shard.reshard_after_forward=false"}, 8).contains("shard.reshard_size"));
 }
 
 TEST(ExplainDecides, BudgetsAreAmountsOrMachines) {
