@@ -175,17 +175,40 @@ static auto CombinationText(const FitUse& fit, std::string_view what, const Knob
                  4);
 }
 
+/// Returns the line on the row of another number type that saves most of the time of the fastest combination; empty if
+/// none saves more than an estimate's error.
+static auto OtherTypeText(const FitUse& fit, double fastest) -> std::string {
+  const KnobRow* found = nullptr;
+  for (const KnobRow& row : fit.knobs) {
+    if (row.figures && row.figures->time && fit.fits(*row.figures) && row.knob.sets[0].starts_with("precision.")) {
+      const double step = row.figures->time->step().value;
+      const double least = found == nullptr ? fastest * (1 - EstimateError) : found->figures->time->step().value;
+      found = step < least ? &row : found;
+    }
+  }
+  return found == nullptr ? ""
+                          : fmt::format("with {} alone a step takes {}, see the table\n", SetsText(found->knob),
+                                        FormatTime(found->figures->time->step()));
+}
+
 auto CheapestText(const FitUse& fit) -> std::string {
   if (!fit.cheapest && !fit.fastest) {
     return fmt::format("no combination of keys fits on {}; batch, types and determinism stay\n",
                        Counted(fit.ranks, "rank"));
   }
-  return fit.fastest
-             ? CombinationText(
-                   fit, "the fastest combination of keys that was found, number types unchanged, by the estimate:",
-                   *fit.fastest)
-             : CombinationText(fit, "the cheapest combination of keys that fits (FLOPs first, then bytes on the wire):",
-                               *fit.cheapest);
+  if (!fit.fastest) {
+    return CombinationText(
+        fit, "the cheapest combination of keys that fits (FLOPs first, then bytes on the wire):", *fit.cheapest);
+  }
+  const double step = fit.fastest->figures->time->step().value;
+  constexpr std::string_view Found = "the fastest combination of keys that was found, number types unchanged";
+  if (fit.fits() && step > fit.now.time->step().value * (1 - EstimateError)) {
+    return Wrapped(fmt::format("{}: the recipe as it is{}; nothing gains more than the estimate's error of {:.0f} %",
+                               Found, StepText(fit.now), EstimateError * 100),
+                   2) +
+           OtherTypeText(fit, fit.now.time->step().value);
+  }
+  return CombinationText(fit, fmt::format("{}, by the estimate:", Found), *fit.fastest) + OtherTypeText(fit, step);
 }
 
 /// Returns lines on a number of ranks, found with `keys` as they are or changed.

@@ -26,6 +26,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 using SetTexts = std::vector<std::string>;
+using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -174,6 +176,30 @@ TEST(ExplainDecides, RowsOfHostsCopiesAndGroups) {
   EXPECT_EQ(rows_of({"mesh.hosts=8"}, 8)["mesh.hosts"], SetTexts{"mesh.hosts=1"});
   EXPECT_FALSE(rows_of({}, 8).contains("mesh.replicate"));
   EXPECT_FALSE(rows_of({"shard.reshard_after_forward=false"}, 8).contains("shard.reshard_size"));
+}
+
+TEST(ExplainDecides, FastestNamesTypesAndEstimatesError) {
+  const auto figures = [](double seconds) { return PlanFigures{.time = StepTime{.products = Seconds{seconds}}}; };
+  FitUse fit{.budget = {.bytes = Bytes{int64_t{1} << 40}}, .now = figures(25), .device = Device::Cuda};
+  fit.cheapest = KnobRow{.knob = {}, .figures = fit.now};
+  fit.fastest = KnobRow{.knob = {.sets = {"shard.gather_ring=3"}}, .figures = figures(25 * 0.95)};
+  fit.knobs = {{.knob = {.sets = {"recompute.policy=none"}}, .figures = figures(0.5)},
+               {.knob = {.sets = {"precision.master=bf16"}}, .figures = figures(24.9)},
+               {.knob = {.sets = {"precision.compute=bf16"}}, .figures = figures(0.738)}};
+  EXPECT_THAT(CheapestText(fit),
+              AllOf(ContainsRegex("number types unchanged: the recipe as it is, a[ \n]+step[ \n]+in[ \n]+25.0 s"),
+                    ContainsRegex("nothing gains more than the estimate's[ \n]+error of 6 %\n"),
+                    HasSubstr("\nwith precision.compute=bf16 alone a step takes 738 ms, see the table\n"),
+                    Not(HasSubstr("gather_ring"))));
+  fit.fastest->figures = figures(25 * 0.93);
+  EXPECT_THAT(CheapestText(fit), AllOf(HasSubstr("--set shard.gather_ring=3"), HasSubstr("a step takes 738 ms"),
+                                       Not(HasSubstr("nothing gains"))));
+  fit.knobs.pop_back();
+  EXPECT_THAT(CheapestText(fit), Not(HasSubstr("precision")));
+  // What does not fit as it is needs other keys, however little they gain.
+  fit.budget.bytes = Bytes{1};
+  fit.fastest->figures = figures(25);
+  EXPECT_THAT(CheapestText(fit), HasSubstr("--set shard.gather_ring=3"));
 }
 
 TEST(ExplainDecides, BudgetsAreAmountsOrMachines) {
