@@ -1,5 +1,7 @@
 #include "compiler/driver/fit.h"
 
+#include <numeric>
+
 #include "compiler/base/stopwatch.h"
 #include "compiler/data/scan_bar.h"
 #include "compiler/driver/trial_planner.h"
@@ -49,14 +51,36 @@ static auto MostThatStaysOf(const TrialPlanner& planner, const Plan& plan) -> st
   return most;
 }
 
-auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::string& text, const MemoryBudget& budget)
-    -> FitUse {
+/// Returns rows of microbatches twice as large each, up to the first that does not fit. They join microbatches of a
+/// rank as long as it has several; then the batch of a step grows.
+static auto GrownRows(const Plan& plan, const FitUse& fit, TrialPlanner& planner) -> std::vector<GrownRow> {
+  const MeshLayout now = LayoutNow(plan);
+  std::vector<GrownRow> rows;
+  for (int64_t factor = 2; factor <= 1024; factor *= 2) {
+    const int64_t joined = std::gcd(now.accumulate, factor);
+    MeshLayout layout = now;
+    layout.micro *= factor;
+    layout.accumulate /= joined;
+    layout.global *= factor / joined;
+    rows.push_back({.tokens = plan.run.tokens_per_step * (factor / joined),
+                    .row = RowOf({.sets = layout.SetsFrom(now)}, plan, fit, planner)});
+    if (!rows.back().row.figures || !fit.fits(*rows.back().row.figures)) {
+      break;
+    }
+  }
+  return rows;
+}
+
+auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::string& text, const MemoryBudget& budget,
+                 bool grows_batch) -> FitUse {
   FitUse fit{.budget = budget,
              .now = FiguresOf(plan, budget.machine),
              .device = plan.device,
              .sequences = SamplesPerStep(plan),
-             .ranks = plan.mesh.num_ranks()};
+             .ranks = plan.mesh.num_ranks(),
+             .steps = plan.run.steps};
   TrialPlanner planner(recipe, text, plan, fit);
+  fit.grown = grows_batch ? GrownRows(plan, fit, planner) : std::vector<GrownRow>();
   std::vector<Knob> knobs = KnobsOf(plan, RanksOfHost(budget, plan.mesh));
   fit.knobs.resize(knobs.size());
   InParallel(knobs.size(), [&](size_t i) { fit.knobs[i] = RowOf(std::move(knobs[i]), plan, fit, planner); });
@@ -94,7 +118,11 @@ auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::strin
 }
 
 auto FitOfPlanFile(const Plan& plan, const MemoryBudget& budget) -> FitUse {
-  return {.budget = budget, .now = FiguresOf(plan, budget.machine), .device = plan.device, .has_recipe = false};
+  return {.budget = budget,
+          .now = FiguresOf(plan, budget.machine),
+          .device = plan.device,
+          .steps = plan.run.steps,
+          .has_recipe = false};
 }
 
 }  // namespace shardc

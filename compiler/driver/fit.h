@@ -8,9 +8,10 @@
 
 namespace shardc {
 
-/// Holds the plan of a recipe against a budget, and plans it again with each change and with combinations of them.
-auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::string& text, const MemoryBudget& budget)
-    -> FitUse;
+/// Holds the plan of a recipe against a budget, and plans it again with each change and with combinations of them; with
+/// larger microbatches too if they are asked for.
+auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::string& text, const MemoryBudget& budget,
+                 bool grows_batch = false) -> FitUse;
 /// Holds a plan file against a budget, which cannot change.
 auto FitOfPlanFile(const Plan& plan, const MemoryBudget& budget) -> FitUse;
 

@@ -7,6 +7,7 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/cost/notes.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/absolute_paths.h"
@@ -28,6 +29,8 @@ struct PlanOptions {
   std::string output;
   bool explain = false;
   std::string fit;
+  std::string price;
+  bool grow_batch = false;
   /// The machine of --fit has this one, and the recipe names none.
   std::optional<Device> device_of_machine;
   std::string format = "text";
@@ -209,7 +212,8 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
   }
   std::optional<FitUse> fit;
   if (!options.fit.empty()) {
-    fit = FitOfRecipe(plan, options.recipe, text, *ParseBudget(options.fit));
+    fit = FitOfRecipe(plan, options.recipe, text, *ParseBudget(options.fit), options.grow_batch);
+    fit->price = ParseWhole<double>(options.price);
     fit->device_of_machine = options.device_of_machine;
   }
   return ShowPlan(plan, facts, options, fit);
@@ -218,6 +222,7 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
 /// Shows a plan file, if the verifier accepts it, as MakePlan shows the plan of a recipe.
 static auto ShowPlanFile(std::string_view text, const PlanOptions& options) -> Status {
   RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe),
+                                                            {"--grow-batch", options.grow_batch},
                                                             {"--emit=recipe", options.emit == "recipe"},
                                                             {"--stop-after", !options.stop_after.empty()},
                                                             {"--print-after", !options.print_after.empty()},
@@ -232,6 +237,7 @@ static auto ShowPlanFile(std::string_view text, const PlanOptions& options) -> S
   std::optional<FitUse> fit;
   if (!options.fit.empty()) {
     fit = FitOfPlanFile(plan, *ParseBudget(options.fit));
+    fit->price = ParseWhole<double>(options.price);
   }
   return ShowPlan(plan, facts, options, fit);
 }
@@ -245,7 +251,15 @@ static auto CheckReportOptions(const PlanOptions& options) -> Status {
   FAIL_IF(options.format == "html" && !other.empty(), ExitCode::Usage,
           "--format html is a page of the report, and {} asks for something else", other);
   if (options.fit.empty()) {
-    return Success{};
+    const bool needs_fit = options.grow_batch || !options.price.empty();
+    return needs_fit
+               ? Fail(ExitCode::Usage, "{} needs --fit MEMORY|MACHINE", options.grow_batch ? "--grow-batch" : "--price")
+               : Status(Success{});
+  }
+  if (const auto price = ParseWhole<double>(options.price);
+      !options.price.empty() && (!price || !(*price >= 0 && *price < 1e6))) {
+    return Fail(ExitCode::Usage, "--price: `{}` is no number of dollars; write what a GPU costs per hour, such as 2.50",
+                options.price);
   }
   if (const auto budget = ParseBudget(options.fit); !budget) {
     return budget.error();
@@ -282,6 +296,9 @@ auto DeclarePlan(CommandOptions& options) -> Action {
   options.Text("--fit", values->fit, "MEMORY|MACHINE",
                "say whether each rank fits into this memory, such as 80GiB or h100 (exit code 4 if not), what each key "
                "would change, and the cheapest or fastest keys and the fewest ranks that fit");
+  options.Text("--price", values->price, "USD", "with --fit: what a GPU costs per hour, to give the run in dollars");
+  options.Flag("--grow-batch", values->grow_batch,
+               "with --fit: also plan larger microbatches, up to the first that does not fit");
   options.Choice("--format", values->format, {"text", "json", "html"},
                  "format of the result; html is the report as a page");
   options.Choice("--emit", values->emit, {"recipe", "model", "plan", "json", "explain"},

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 
 #include "compiler/base/devices.h"
 #include "compiler/base/text/numbers_and_lines.h"
@@ -145,9 +146,43 @@ static auto SignedShare(double now, double before) -> std::string {
   return before == 0 ? "as before" : fmt::format("{:+.1f} %", (now / before - 1) * 100);
 }
 
-/// Returns ", a step in 789 ms"; empty where no time is estimated.
-static auto StepText(const PlanFigures& figures) -> std::string {
-  return figures.time ? fmt::format(", a step in {}", FormatTime(figures.time->step())) : "";
+/// Returns "0.222", "43.4", "32,531".
+static auto HoursNumber(double hours) -> std::string {
+  return hours >= 99.95 ? Grouped(std::llround(hours))
+                        : fmt::format("{:.{}f}", hours,
+                                      hours >= 9.995    ? 1
+                                      : hours >= 0.9995 ? 2
+                                                        : 3);
+}
+
+auto HoursText(Seconds step, int64_t steps) -> std::string {
+  const Seconds all{step.value * static_cast<double>(steps)};
+  return all.value < 360 ? FormatTime(all) : HoursNumber(all.value / 3600) + " hours";
+}
+
+static auto GpuHours(const FitUse& fit, const StepTime& time) -> double {
+  return time.step().value * static_cast<double>(fit.steps * time.ranks) / 3600;
+}
+
+/// Returns ", $7.12"; empty without a price.
+static auto DollarsText(const FitUse& fit, const StepTime& time) -> std::string {
+  return fit.price ? fmt::format(", ${:.2f}", GpuHours(fit, time) * *fit.price) : "";
+}
+
+/// Returns ", a step in 789 ms, the run in 0.219 hours"; empty where no time is estimated.
+static auto StepText(const FitUse& fit, const PlanFigures& figures) -> std::string {
+  return figures.time ? fmt::format(", a step in {}, the run in {}{}", FormatTime(figures.time->step()),
+                                    HoursText(figures.time->step(), fit.steps), DollarsText(fit, *figures.time))
+                      : "";
+}
+
+/// Returns the line on the run as the recipe has it.
+static auto RunText(const FitUse& fit) -> std::string {
+  const StepTime& time = *fit.now.time;
+  return Wrapped(fmt::format("the run: {} in {} on {}, {} GPU-hours{}, without evaluations and saves",
+                             Counted(fit.steps, "step"), HoursText(time.step(), fit.steps), Counted(time.ranks, "GPU"),
+                             HoursNumber(GpuHours(fit, time)), DollarsText(fit, time)),
+                 2);
 }
 
 static auto OptionsText(const Knob& knob) -> std::string {
@@ -161,7 +196,7 @@ static auto OptionsText(const Knob& knob) -> std::string {
 /// Returns lines on a combination of keys: `what` it is, what it sets, and its figures.
 static auto CombinationText(const FitUse& fit, std::string_view what, const KnobRow& row) -> std::string {
   if (row.knob.sets.empty()) {
-    return fmt::format("{}\n  the recipe as it is{}\n", what, StepText(*row.figures));
+    return fmt::format("{}\n  the recipe as it is{}\n", what, StepText(fit, *row.figures));
   }
   const PlanFigures& figures = *row.figures;
   const auto share = [](int64_t now, int64_t before) {
@@ -169,7 +204,7 @@ static auto CombinationText(const FitUse& fit, std::string_view what, const Knob
   };
   return fmt::format("{}\n", what) + Wrapped(" " + OptionsText(row.knob), 4) +
          Wrapped(fmt::format("  {}{}, FLOPs {}, on the wire {}; batch, ranks, types and determinism stay",
-                             FormatMemory(figures.reserved), StepText(figures),
+                             FormatMemory(figures.reserved), StepText(fit, figures),
                              share(figures.flops.all().value, fit.now.flops.all().value),
                              share(figures.wire.value, fit.now.wire.value)),
                  4);
@@ -204,7 +239,7 @@ auto CheapestText(const FitUse& fit) -> std::string {
   constexpr std::string_view Found = "the fastest combination of keys that was found, number types unchanged";
   if (fit.fits() && step > fit.now.time->step().value * (1 - EstimateError)) {
     return Wrapped(fmt::format("{}: the recipe as it is{}; nothing gains more than the estimate's error of {:.0f} %",
-                               Found, StepText(fit.now), EstimateError * 100),
+                               Found, StepText(fit, fit.now), EstimateError * 100),
                    2) +
            OtherTypeText(fit, fit.now.time->step().value);
   }
@@ -221,8 +256,9 @@ static auto RanksText(const FitUse& fit, const LeastRanks& least, std::string_vi
                      least.hosts == 1 ? "" : fmt::format(" ({})", Counted(least.hosts, "host"))) +
          (least.row.knob.sets.empty() ? ""
                                       : Wrapped(" " + OptionsText(least.row.knob), 4) +
-                                            fmt::format("  {}{}; {}\n", FormatMemory(least.row.figures->reserved),
-                                                        StepText(*least.row.figures), batch));
+                                            Wrapped(fmt::format("  {}{}; {}", FormatMemory(least.row.figures->reserved),
+                                                                StepText(fit, *least.row.figures), batch),
+                                                    4));
 }
 
 /// Returns "activations of one sequence take 135 GiB".
@@ -250,6 +286,34 @@ auto LeastRanksText(const FitUse& fit) -> std::string {
                                   Grouped(MostRanksTried));
 }
 
+auto GrownText(const FitUse& fit) -> std::string {
+  if (fit.grown.empty()) {
+    return "";
+  }
+  Table table("  ");
+  const bool has_time = fit.now.time.has_value();
+  std::vector<std::string> head{"memory", "fits", "tokens per step", "--set"};
+  if (has_time) {
+    head.insert(head.begin() + 2, "tokens/s");
+  }
+  table.Row(head);
+  std::string refused;
+  for (const auto& [tokens, row] : fit.grown) {
+    if (!row.figures) {
+      refused += Wrapped(fmt::format("  not {}: {}", SetsText(row.knob), row.knob.refused), 4);
+      continue;
+    }
+    const PlanFigures& figures = *row.figures;
+    std::vector<std::string> cells{FormatMemory(figures.reserved), fit.fits(figures) ? "yes" : "no", Grouped(tokens),
+                                   SetsText(row.knob)};
+    if (has_time) {
+      cells.insert(cells.begin() + 2, Grouped(std::llround(static_cast<double>(tokens) / figures.time->step().value)));
+    }
+    table.Row(cells);
+  }
+  return "\nlarger microbatches, up to the first that does not fit\n" + table.Text() + refused;
+}
+
 auto RenderFitText(const FitUse& fit) -> std::string {
   std::string out = Wrapped(fit.fits() ? fmt::format("fits: {}, of the {}; {} are left", TakenText(fit),
                                                      BudgetText(fit.budget), FormatMemory(fit.left(fit.now)))
@@ -267,6 +331,9 @@ auto RenderFitText(const FitUse& fit) -> std::string {
                             fit.budget.machine->name),
                 2);
   }
+  if (fit.now.time && fit.steps > 0) {
+    out += RunText(fit);
+  }
   if (!fit.has_recipe) {
     return out + "a plan file cannot change; name its recipe to see what each key would change\n";
   }
@@ -283,7 +350,7 @@ auto RenderFitText(const FitUse& fit) -> std::string {
       out += Wrapped(fmt::format("  not {}: {}", SetsText(knob.knob), knob.knob.refused), 4);
     }
   }
-  return out + "\n" + CheapestText(fit) + LeastRanksText(fit);
+  return out + "\n" + CheapestText(fit) + LeastRanksText(fit) + GrownText(fit);
 }
 
 }  // namespace shardc

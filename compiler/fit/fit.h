@@ -54,13 +54,24 @@ struct MostThatStays {
 /// (StepTime.IsNearMeasuredSteps).
 constexpr double EstimateError = 0.06;
 
+/// Returns "0.222 hours", the time of so many steps.
+auto HoursText(Seconds step, int64_t steps) -> std::string;
+
+/// A larger microbatch, of sequences that ranks have in several microbatches as long as there are some.
+struct GrownRow {
+  /// Number in a step.
+  int64_t tokens = 0;
+  KnobRow row;
+};
+
 struct FitUse {
   MemoryBudget budget;
   PlanFigures now;
   Device device = Device::Cpu;
-  /// Sequences of a step, and ranks.
+  /// Sequences of a step, ranks, and steps of the run.
   int64_t sequences = 0;
   int64_t ranks = 1;
+  int64_t steps = 0;
   std::vector<KnobRow> knobs;
   /// The combination of keys with the fewest FLOPs that fits; no keys where it is the recipe. Nothing if none fits, or
   /// the fastest was found without it.
@@ -75,6 +86,10 @@ struct FitUse {
   std::optional<MostThatStays> stays;
   /// A plan file is what it is: there is no recipe to change.
   bool has_recipe = true;
+  /// Microbatches twice as large each, up to the first that does not fit. Empty if they are not asked for.
+  std::vector<GrownRow> grown;
+  /// Dollars of a GPU for an hour.
+  std::optional<double> price;
   /// For which the recipe was planned, because the machine has it and the recipe names none.
   std::optional<Device> device_of_machine;
 
@@ -89,6 +104,8 @@ struct FitUse {
 /// Returns lines on the combination, and on the ranks.
 auto CheapestText(const FitUse& fit) -> std::string;
 auto LeastRanksText(const FitUse& fit) -> std::string;
+/// Returns a table of larger microbatches; empty if none was asked for.
+auto GrownText(const FitUse& fit) -> std::string;
 /// Returns the text for people.
 auto RenderFitText(const FitUse& fit) -> std::string;
 

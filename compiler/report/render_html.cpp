@@ -78,7 +78,8 @@ auto Summary(const Report& report) -> std::string {
     wire += row.wire(plan.mesh);
   }
   std::vector<std::pair<std::string, std::string>> cards{
-      {"memory per rank, at the peak", FormatMemory(report.peak.use.total())},
+      {fmt::format("memory per rank, of which {} are in use at the peak", FormatMemory(report.peak.use.total())),
+       FormatMemory(report.reserved)},
       {"ranks", Grouped(plan.mesh.num_ranks())},
       {"parameters", Grouped(report.parameters_total)},
       {"tokens per step", Grouped(plan.run.tokens_per_step)},
@@ -88,6 +89,8 @@ auto Summary(const Report& report) -> std::string {
       {"a checkpoint", FormatMemory(report.checkpoint)}};
   if (report.time) {
     cards.emplace_back(fmt::format("step on {}, estimated", report.time->machine->name), FormatStep(*report.time));
+    cards.emplace_back("the run, estimated, without evaluations and saves",
+                       HoursText(report.time->step(), plan.run.steps));
   }
   std::string out = "<div class=\"cards\">\n";
   for (const auto& [name, value] : cards) {
@@ -127,7 +130,8 @@ auto FitSection(const FitUse& fit) -> std::string {
     std::ranges::for_each(rows, [](auto& row) { row.pop_back(); });
   }
   const std::string found =
-      fit.has_recipe ? fmt::format("<pre>{}</pre>\n", Escaped(CheapestText(fit) + LeastRanksText(fit))) : "";
+      fit.has_recipe ? fmt::format("<pre>{}</pre>\n", Escaped(CheapestText(fit) + LeastRanksText(fit) + GrownText(fit)))
+                     : "";
   return PageSection("Does it fit?", out + found + HtmlTable(rows) + refused);
 }
 

@@ -275,6 +275,13 @@ static auto FitJson(const FitUse& fit) -> Json {
       json[name].update(KnobJson(fit, least->row));
     }
   };
+  if (fit.price) {
+    json["price_per_gpu_hour"] = *fit.price;
+  }
+  for (const GrownRow& grown : fit.grown) {
+    json["grown"].push_back(KnobJson(fit, grown.row));
+    json["grown"].back()["tokens_per_step"] = grown.tokens;
+  }
   ranks("least_ranks", fit.least_ranks);
   ranks("least_ranks_with_keys", fit.least_with_keys);
   return json;
@@ -314,6 +321,9 @@ auto RenderReportJson(const Report& report) -> std::string {
   }
 
   json["run"] = {{"steps", plan.run.steps}, {"tokens", Product(plan.run.steps, plan.run.tokens_per_step)}};
+  if (report.time) {
+    json["run"]["seconds"] = report.time->step().value * static_cast<double>(plan.run.steps);
+  }
   json["checkpoint"] = {{"bytes", report.checkpoint.value}, {"keep", plan.run.checkpoint_keep}};
   json["blocks"] = BlocksJson(report);
   json["units"] = UnitsJson(report.units);

@@ -321,7 +321,8 @@ auto OptimizerText(const Plan& plan) -> std::string {
                      kept.empty() ? "nothing" : fmt::format("{}", fmt::join(kept, " and ")), GroupsText(plan));
 }
 
-/// Returns "1,000 steps, 65,536,000 tokens; a checkpoint has 89.7 GiB, and the newest 2 are kept".
+/// Returns "1,000 steps, 65,536,000 tokens, 0.222 hours by the estimate; a checkpoint has 89.7 GiB, and the newest 2
+/// are kept".
 auto RunText(const Report& report) -> std::string {
   const RunSettings& run = report.plan->run;
   int64_t tokens = 0;
@@ -335,7 +336,9 @@ auto RunText(const Report& report) -> std::string {
   const std::string each = run.keep_every > 0 ? fmt::format(", one of every {} for good", run.keep_every) : "";
   const std::string steps =
       run.keep_steps.empty() ? "" : fmt::format(", of steps {} for good", fmt::join(run.keep_steps, ", "));
-  return fmt::format("{}, {}; a checkpoint has {}, and {}{}{}", Counted(run.steps, "step"), all,
+  const std::string hours =
+      report.time ? fmt::format(", {} by the estimate", HoursText(report.time->step(), run.steps)) : "";
+  return fmt::format("{}, {}{}; a checkpoint has {}, and {}{}{}", Counted(run.steps, "step"), all, hours,
                      FormatMemory(report.checkpoint), kept, each, steps);
 }
 

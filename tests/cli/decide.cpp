@@ -75,6 +75,25 @@ TEST_F(Decide, FitNamesFastestForMachine) {
   EXPECT_EQ(json["time"], json["fit"]["now"]["time"]);
 }
 
+TEST_F(Decide, FitGivesHoursDollarsAndMicrobatches) {
+  const Finished whole = Ask({"plan", recipe_, "--fit", "h100", "--price", "2.5", "--grow-batch"});
+  EXPECT_THAT(
+      whole.out,
+      AllOf(ContainsRegex("\nthe run: [0-9,]+ steps? in [0-9.]+ [a-z]+ on 1 GPU, [0-9.]+ GPU-hours, [$][0-9.]+,"),
+            HasSubstr("\nlarger microbatches, up to the first that does not fit\n"), HasSubstr("tokens/s"),
+            HasSubstr("batch.micro=")));
+  EXPECT_THAT(Ask({"plan", recipe_, "--explain", "--set", "run.device=cuda"}).out, HasSubstr(" by the estimate; "));
+  const Finished plain = Ask({"plan", recipe_, "--fit", "h100"});
+  EXPECT_THAT(plain.out, AllOf(HasSubstr(" GPU-hours, without evaluations and saves\n"), Not(HasSubstr("$")),
+                               Not(HasSubstr("larger microbatches"))));
+  EXPECT_THAT(Ask({"plan", recipe_, "--price", "2"}).err, HasSubstr("--price needs --fit MEMORY|MACHINE"));
+  EXPECT_THAT(Ask({"plan", recipe_, "--grow-batch"}).err, HasSubstr("--grow-batch needs --fit MEMORY|MACHINE"));
+  for (const char* wrong : {"dear", "-1", "nan", "2USD"}) {
+    EXPECT_THAT(Ask({"plan", recipe_, "--fit", "h100", fmt::format("--price={}", wrong)}).err,
+                HasSubstr(fmt::format("--price: `{}` is no number of dollars", wrong)));
+  }
+}
+
 TEST_F(Decide, FitOfAPlanFileHasNoKeysToChange) {
   const std::string plan = folder_ / "a.plan";
   ASSERT_EQ(Ask({"plan", recipe_, "-o", plan}).exit_code, 0);

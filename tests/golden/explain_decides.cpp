@@ -202,6 +202,38 @@ TEST(ExplainDecides, FastestNamesTypesAndEstimatesError) {
   EXPECT_THAT(CheapestText(fit), HasSubstr("--set shard.gather_ring=3"));
 }
 
+TEST(ExplainDecides, RunHasHoursAndDollars) {
+  FitUse fit{.budget = {.bytes = Bytes{int64_t{1} << 40}},
+             .now = {.time = StepTime{.machine = FindMachine("h100-sxm"), .products = Seconds{0.8}, .ranks = 8}},
+             .device = Device::Cuda,
+             .steps = 9000};
+  EXPECT_THAT(RenderFitText(fit), HasSubstr("the run: 9,000 steps in 2.00 hours on 8 GPUs, 16.0 GPU-hours, without"));
+  EXPECT_EQ(HoursText(Seconds{0.8}, 8), "6.40 s");
+  EXPECT_EQ(HoursText(Seconds{36}, 1'000'000), "10,000 hours");
+  fit.price = 2.5;
+  EXPECT_THAT(RenderFitText(fit), HasSubstr("on 8 GPUs, 16.0 GPU-hours, $40.00, without"));
+  fit.cheapest = KnobRow{.knob = {}, .figures = fit.now};
+  fit.fastest = KnobRow{.knob = {.sets = {"recompute.policy=none"}}, .figures = fit.now};
+  fit.fastest->figures->time->products = Seconds{0.4};
+  EXPECT_THAT(CheapestText(fit), HasSubstr("a step in 400 ms, the run in 1.00 hours, $20.00"));
+}
+
+TEST(ExplainDecides, LargerMicrobatchesKeepTokensFirst) {
+  const SetTexts sets{"model.layers=2", "batch.accumulate=2"};
+  const Plan plan = PlanOfRecipe(RecipeOf8B, sets);
+  const FitUse fit = FitOfRecipe(plan, {.path = RecipeOf8B, .sets = sets}, ReadRecipeFile(RecipeOf8B),
+                                 {.bytes = Bytes{int64_t{24} << 30}}, true);
+  ASSERT_GE(fit.grown.size(), 3U);
+  EXPECT_EQ(fit.grown[0].tokens, plan.run.tokens_per_step);
+  EXPECT_EQ(fit.grown[1].tokens, 2 * plan.run.tokens_per_step);
+  for (size_t i = 0; i < fit.grown.size(); ++i) {
+    const KnobRow& row = fit.grown[i].row;
+    ASSERT_TRUE(row.figures) << SetsText(row.knob) << ": " << row.knob.refused;
+    EXPECT_EQ(fit.fits(*row.figures), i + 1 < fit.grown.size()) << SetsText(row.knob);
+  }
+  EXPECT_THAT(GrownText(fit), HasSubstr("batch.micro=4"));
+}
+
 TEST(ExplainDecides, BudgetsAreAmountsOrMachines) {
   EXPECT_EQ(ParseBudget("80GiB")->bytes.value, int64_t{80} << 30);
   EXPECT_EQ(ParseBudget("1.5 MiB")->bytes.value, 1'572'864);
