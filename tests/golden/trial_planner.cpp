@@ -38,7 +38,7 @@ TEST(TrialPlanner, EstimatesAreThoseOfWholePlans) {
   const DeepRecipe deep("recipes/published/llama3_8b.toml", Deep);
   TrialPlanner planner(deep.options, deep.text, deep.plan, deep.fit);
   size_t compared = 0;
-  for (const Knob& knob : KnobsOf(deep.plan)) {
+  for (const Knob& knob : KnobsOf(deep.plan, 8)) {
     const Trial estimate = planner.Estimate(knob.sets);
     const Trial whole = planner.Whole(knob.sets);
     EXPECT_EQ(estimate.refused, whole.refused) << SetsText(knob);
@@ -64,7 +64,7 @@ TEST(TrialPlanner, PlansWholeWhereTheLineIsWrong) {
                         {"run.device=cuda", "model.layers=40", "mesh.dp=4", "mesh.hosts=1",
                          "shard.reshard_after_forward=\"layer < 20\""});
   TrialPlanner planner(deep.options, deep.text, deep.plan, deep.fit);
-  for (const Knob& knob : KnobsOf(deep.plan)) {
+  for (const Knob& knob : KnobsOf(deep.plan, 8)) {
     const Trial estimate = planner.Estimate(knob.sets);
     EXPECT_EQ(estimate.figures, planner.Whole(knob.sets).figures) << SetsText(knob);
   }
