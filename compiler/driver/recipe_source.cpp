@@ -149,6 +149,8 @@ auto TakeRecipeOfRun(RecipeOptions& options, std::string& checkpoint) -> Status 
   }
   ASSIGN_OR_RETURN(const auto directory, OpenDirectory(PosixFs(), options.path));
   ASSIGN_OR_RETURN(const auto numbers, ListAttempts(directory));
+  // A launch that was refused has a recipe on record that made nothing of what is there.
+  std::optional<RecipeOptions> taken;
   for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
     const std::filesystem::path folder = attempts / AttemptName(*number);
     if (!std::filesystem::exists(folder / ResolvedRecipeName, unknown)) {
@@ -156,10 +158,20 @@ auto TakeRecipeOfRun(RecipeOptions& options, std::string& checkpoint) -> Status 
     }
     ASSIGN_OR_RETURN(const auto text, ReadFile((folder / AttemptFileName).string(), MaxAttemptBytes));
     ASSIGN_OR_RETURN(const auto json, ParseJson(text, ExitCode::Environment));
-    ASSIGN_OR_RETURN(const auto asked, JsonReader(json, ExitCode::Environment).Object("asked"));
-    ASSIGN_OR_RETURN(options.resolved_from, asked.String("recipe"));
+    const JsonReader attempt(json, ExitCode::Environment);
+    ASSIGN_OR_RETURN(const auto asked, attempt.Object("asked"));
+    RecipeOptions found = options;
+    ASSIGN_OR_RETURN(found.resolved_from, asked.String("recipe"));
+    found.path = (folder / ResolvedRecipeName).string();
+    if (attempt.Has("began_from")) {
+      taken = std::move(found);
+      break;
+    }
+    taken = taken ? std::move(taken) : std::move(found);
+  }
+  if (taken) {
     checkpoint = checkpoint.empty() && !NewestBelow(options.path).empty() ? options.path : checkpoint;
-    options.path = (folder / ResolvedRecipeName).string();
+    options = *std::move(taken);
     return Success{};
   }
   return Fail(ExitCode::Usage, "{} is the directory of a run that was launched from a plan; name its recipe",

@@ -86,7 +86,7 @@ struct NamedText {
 /// Reads the file once, as what is piped in cannot be read again.
 auto ReadRecipeOrPlan(const std::string& path) -> NamedText;
 
-/// Takes the newest recipe that a run has on record, if the recipe's path names the directory of a run, and the
+/// Takes the recipe of the newest launch of a run that began, or else of the newest one, if the recipe's path names the directory of a run, and the
 /// directory as `checkpoint` if that is empty and the directory has checkpoints. Errors: no launch of the run had a
 /// recipe.
 auto TakeRecipeOfRun(RecipeOptions& options, std::string& checkpoint) -> Status;

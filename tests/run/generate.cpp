@@ -265,6 +265,19 @@ TEST_F(Generate, RunDirectoryNamesItsRecipe) {
   EXPECT_EQ(ReadLogits(*training_ / "of_run.safetensors").logits, LogitsOf(*training_ / "ids.bin").logits);
 }
 
+TEST_F(Generate, RunDirectoryNamesNoRecipeThatWasRefused) {
+  const Training training;
+  ASSERT_EQ(training.Run().status, 0);
+  const std::string loss = RunProcess(training.Command("eval", {"--checkpoint", training / "run"})).out;
+  EXPECT_EQ(training.Run("run", {"model.seq=8"}).status, 5);
+  std::vector<std::string> command = training.Command("eval", {});
+  command.resize(2);
+  command.push_back(training / "run");
+  const Outcome outcome = RunProcess(command);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, loss);
+}
+
 TEST_F(Generate, BadQuestionsAreRefused) {
   struct Case {
     std::string command;
