@@ -80,13 +80,20 @@ auto BoolMeant(std::string text) -> std::string_view {
   return "";
 }
 
+/// Returns true for what people write to do without a key.
+static auto IsOff(const TomlNode& node) -> bool {
+  return node.kind == TomlNode::Kind::Bool ||
+         (node.kind == TomlNode::Kind::Text &&
+          (node.text.empty() || node.text == "none" || BoolMeant(node.text) == "false"));
+}
+
 /// The value as it should stand there; empty if none is known.
 static auto MeantValue(const KeyInfo& key, const TomlNode& node) -> std::string {
   const bool is_text = node.kind == TomlNode::Kind::Text;
   if (key.type == "Bool" && (is_text || node.kind == TomlNode::Kind::Int)) {
     return std::string(BoolMeant(is_text ? node.text : std::to_string(node.integer)));
   }
-  if (key.type == "Texts" && is_text) {
+  if (key.type == "Texts" && is_text && !IsOff(node)) {
     return fmt::format("[{}]", QuoteToml(node.text));
   }
   if (key.type != "Int" && key.type != "Real") {
@@ -108,9 +115,14 @@ auto TypeHelp(const KeyInfo& key, const TomlNode& node) -> std::string {
   if (!meant.empty()) {
     return fmt::format("write {} = {}", key.name, meant);
   }
+  if (!IsOff(node)) {
+    return "";
+  }
+  if (key.type == "Texts" && !key.is_required()) {
+    return fmt::format("to do without it, leave it out, or type --unset {}", key.path());
+  }
   // Its description says how to switch it off.
-  const bool is_off = node.kind == TomlNode::Kind::Bool || BoolMeant(node.text) == "false" || node.text == "none";
-  return is_off && (key.type == "Int" || key.type == "Real") ? fmt::format("{}: {}", key.name, key.doc) : "";
+  return key.type == "Int" || key.type == "Real" ? fmt::format("{}: {}", key.name, key.doc) : "";
 }
 
 }  // namespace shardc

@@ -107,6 +107,7 @@ TEST(Answers, AValueThatOthersWrite) {
   EXPECT_THAT(error_with("mesh.dp=-1"), HasSubstr("help: write the number of ranks"));
   EXPECT_THAT(error_with("model.preset=mistral-7b"), HasSubstr("shardc new FILE --from DIR"));
   EXPECT_THAT(error_with("optimizer.clip_norm=none"), HasSubstr("; 0 switches clipping off\n"));
+  EXPECT_THAT(error_with("data.eval="), HasSubstr("leave it out, or type --unset data.eval\n"));
   EXPECT_THAT(ErrorOf({"new", folder / "n.toml", "--preset", "llama3"}), HasSubstr("did you mean \"llama3-"));
 }
 
