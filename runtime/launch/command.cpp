@@ -66,10 +66,14 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
 
 /// Checks that the trace replaces nothing that the run reads or keeps.
 static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status {
+  if (options.trace.empty()) {
+    return Success{};
+  }
+  RETURN_IF_ERROR(CheckHasOffsets("--trace", options.trace));
   std::vector<std::string> inputs = InputsOf(plan.data, plan.heads, plan.seed.path);
   inputs.insert(inputs.end(), {options.request.path, plan.run.checkpoint_dir, options.eval_checkpoint,
                                options.tune.file, options.run_dir.empty() ? plan.run.run_dir : options.run_dir});
-  return options.trace.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace, inputs);
+  return CheckReplacesNone("--trace", options.trace, inputs);
 }
 
 /// Checks that what only GPUs have is asked of a plan for GPUs.

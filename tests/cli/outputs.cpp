@@ -187,8 +187,10 @@ TEST(Outputs, PipesAreRefused) {
   const std::string text = WriteIn(folder, "text.txt", "some text");
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  for (const auto& arguments : std::vector<std::vector<std::string>>{
-           {"tokenize", "--bytes", text, "-o", pipe}, {"logits", recipe, "--tokens", text, "-o", pipe}}) {
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{"tokenize", "--bytes", text, "-o", pipe},
+                                             {"logits", recipe, "--tokens", text, "-o", pipe},
+                                             {"run", recipe, "--run-dir", folder / "run", "--trace", pipe}}) {
     const Finished refused = RunProgram(Shardc(), arguments);
     EXPECT_EQ(refused.exit_code, 2) << refused.err;
     EXPECT_THAT(refused.err, HasSubstr("pipe is a pipe, which takes bytes in their order only; name a file"));
