@@ -43,7 +43,7 @@ auto Read(const Plan& plan, const Plan& other) -> void {
   EXPECT_FALSE(RenderReportText(report).empty());
   EXPECT_FALSE(RenderReportJson(report).empty());
   EXPECT_FALSE(RenderReportHtml(report).empty());
-  EXPECT_FALSE(KnobsOf(plan).empty());
+  EXPECT_FALSE(KnobsOf(plan, 8).empty());
   EXPECT_EQ(KnobOf(OffersOf(plan), AsItIs(OffersOf(plan))).sets.size(), 0U);
   EXPECT_FALSE(RenderComparisonText(Compare(report, Explain(other))).empty());
 }
