@@ -109,7 +109,7 @@ auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::strin
   if (!fit.least_ranks) {
     fit.stays = MostThatStaysOf(planner, plan);
   }
-  if (!fit.cheapest && !fit.fastest) {
+  if (!fit.fits_with_keys()) {
     auto with_keys = planner.Answer([&] { return LeastRanksWithKeys(fit, plan, trials); });
     const bool takes_fewer = with_keys && (!fit.least_ranks || with_keys->ranks < fit.least_ranks->ranks);
     fit.least_with_keys = takes_fewer ? std::move(with_keys) : std::nullopt;

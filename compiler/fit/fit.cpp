@@ -227,7 +227,7 @@ static auto OtherTypeText(const FitUse& fit, double fastest) -> std::string {
 }
 
 auto CheapestText(const FitUse& fit) -> std::string {
-  if (!fit.cheapest && !fit.fastest) {
+  if (!fit.fits_with_keys()) {
     return fmt::format("no combination of keys fits on {}; batch, types and determinism stay\n",
                        Counted(fit.ranks, "rank"));
   }
@@ -280,7 +280,7 @@ auto LeastRanksText(const FitUse& fit) -> std::string {
   if (fit.least_with_keys) {
     return text + RanksText(fit, *fit.least_with_keys, "other keys changed too");
   }
-  return fit.cheapest || fit.least_ranks
+  return fit.fits_with_keys() || fit.least_ranks
              ? text
              : text + fmt::format("no number of ranks up to {} fits, with other keys changed too\n",
                                   Grouped(MostRanksTried));

@@ -99,6 +99,8 @@ struct FitUse {
   auto left(const PlanFigures& figures) const -> Bytes { return budget.bytes - figures.reserved - outside(figures); }
   auto fits(const PlanFigures& figures) const -> bool { return left(figures) >= Bytes{}; }
   auto fits() const -> bool { return fits(now); }
+  /// Returns true if a combination of keys fits on the recipe's ranks.
+  auto fits_with_keys() const -> bool { return cheapest || fastest; }
 };
 
 /// Returns lines on the combination, and on the ranks.
