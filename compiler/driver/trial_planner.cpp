@@ -130,7 +130,7 @@ auto TrialPlanner::IsInDoubt(const Trial& trial) const -> bool {
   return is_near(trial.figures) || is_near(trial.least);
 }
 
-/// Nothing where whole plans cost no more, or plans of few blocks are refused.
+/// Returns nothing where whole plans cost no more, or plans of few blocks are refused.
 auto TrialPlanner::FromFewBlocks(const Sets& sets) const -> std::optional<Trial> {
   const auto with_blocks = [&](int64_t num_blocks) {
     Sets changed = sets;

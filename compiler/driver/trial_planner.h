@@ -23,7 +23,7 @@ class TrialPlanner {
  public:
   using Sets = std::vector<std::string>;
 
-  /// `plan` is that of the recipe as it is, and `fit` has its figures. Requires: all of them outlive this.
+  /// Takes the plan of the recipe as it is, and `fit` with its figures. Requires: all outlive this.
   TrialPlanner(const RecipeOptions& recipe, const std::string& text, const Plan& plan, const FitUse& fit);
 
   /// Returns what PlanChanged does.
