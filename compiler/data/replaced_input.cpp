@@ -25,6 +25,8 @@ static auto Resolved(const std::string& path) -> std::filesystem::path {
 
 auto CheckReplacesNone(const std::string& option, const std::string& output, std::span<const std::string> inputs)
     -> Status {
+  FAIL_IF(output == "-", ExitCode::Usage, "{} - would be a file of that name, not standard output; name another file",
+          option);
   std::vector<std::filesystem::path> folders;
   for (const std::string& input : inputs) {
     std::error_code unknown;

@@ -10,8 +10,8 @@
 namespace shardc {
 
 /// Looks at what a command is about to write. `inputs`: files and folders. `option`: "-o". Errors: ExitCode::Usage, if
-/// `output` exists and is one of the files, by whatever name, or if it lies in one of the folders, in the directory of
-/// a run or in one of checkpoints.
+/// `output` is "-", if it exists and is one of the files, by whatever name, or if it lies in one of the folders, in the
+/// directory of a run or in one of checkpoints.
 auto CheckReplacesNone(const std::string& option, const std::string& output, std::span<const std::string> inputs)
     -> Status;
 

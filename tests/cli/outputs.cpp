@@ -181,6 +181,19 @@ TEST(Outputs, LieOutsideOfRuns) {
   EXPECT_EQ(RunProgram(Shardc(), with_small({"plan"}, {"-o", folder / "sound.plan"})).exit_code, 0);
 }
 
+TEST(Outputs, AHyphenIsNoStandardOutput) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  const std::string text = WriteIn(folder, "text.txt", "some text");
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{"plan", recipe, "-o", "-"}, {"tokenize", "--bytes", text, "-o", "-"}}) {
+    const Finished refused = RunProgram(Shardc(), arguments);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("-o - would be a file of that name, not standard output"));
+  }
+  EXPECT_FALSE(std::filesystem::exists("-"));
+}
+
 TEST(Outputs, PipesAreRefused) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
