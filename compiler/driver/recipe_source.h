@@ -86,9 +86,9 @@ struct NamedText {
 /// Reads the file once, as what is piped in cannot be read again.
 auto ReadRecipeOrPlan(const std::string& path) -> NamedText;
 
-/// Takes the recipe of the newest launch of a run that began, or else of the newest one, if the recipe's path names the directory of a run, and the
-/// directory as `checkpoint` if that is empty and the directory has checkpoints. Errors: no launch of the run had a
-/// recipe.
+/// Takes the recipe of the newest launch of a run that began, or else of the newest one, if the recipe's path names the
+/// directory of a run, and the directory as `checkpoint` if that is empty and the directory has checkpoints. Errors: no
+/// launch of the run had a recipe.
 auto TakeRecipeOfRun(RecipeOptions& options, std::string& checkpoint) -> Status;
 
 /// Returns what a run of the recipe reads besides the recipe: its files of tokens and targets, and its seed.
