@@ -79,7 +79,8 @@ auto RuleVerifier::Groups() -> void {
   constexpr std::string_view Key = "optimizer.group";
   const auto& tables = keys_.optimizer.group;
   if (!plan_.groups.empty() && plan_.groups.begin()->lr_scale != 1) {
-    Refuse(Key, "the default group of the plan has lr_scale {}", plan_.groups.begin()->lr_scale);
+    findings_.Add("header-recipe"_rule, "the default group has lr_scale {}, which no recipe gives it",
+                  plan_.groups.begin()->lr_scale);
     return;
   }
   if (tables.empty() || plan_.groups.empty()) {
