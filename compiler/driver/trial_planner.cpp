@@ -58,16 +58,6 @@ static auto SortedSets(TrialPlanner::Sets sets) -> TrialPlanner::Sets {
   return sets;
 }
 
-auto PlanChanged(const RecipeOptions& recipe, const std::string& text, const std::vector<std::string>& sets,
-                 std::optional<PassKind> stop_after) -> ErrorOr<Plan> {
-  RecipeOptions changed = recipe;
-  changed.sets.insert(changed.sets.end(), sets.begin(), sets.end());
-  RecipeSource source(changed, text, LeftOut::Assume);
-  source.set_file_checks(FileChecks::None);
-  auto plan = source.LoadAndCompile({.stop_after = stop_after, .verify = false});
-  return plan ? std::move(plan) : Error{plan.error().code, WhyRefused(source, plan.error())};
-}
-
 TrialPlanner::TrialPlanner(const RecipeOptions& recipe, const std::string& text, const Plan& plan, const FitUse& fit)
     : recipe_(recipe), text_(text), fit_(fit), num_blocks_(NumBlocks(plan)) {
   // The time takes the last pass, which orders the streams.
@@ -80,6 +70,15 @@ TrialPlanner::TrialPlanner(const RecipeOptions& recipe, const std::string& text,
       is_near(static_cast<double>(as_it_is->figures.reserved.value), static_cast<double>(fit.now.reserved.value),
               MostOffOfMemory) &&
       (!fit.now.time || is_near(as_it_is->figures.time->step().value, fit.now.time->step().value, MostOffOfTime));
+}
+
+auto TrialPlanner::PlanWith(const Sets& sets, std::optional<PassKind> stop_after) const -> ErrorOr<Plan> {
+  RecipeOptions changed = recipe_;
+  changed.sets.insert(changed.sets.end(), sets.begin(), sets.end());
+  RecipeSource source(changed, text_, LeftOut::Assume);
+  source.set_file_checks(FileChecks::None);
+  auto plan = source.LoadAndCompile({.stop_after = stop_after, .verify = false});
+  return plan ? std::move(plan) : Error{plan.error().code, WhyRefused(source, plan.error())};
 }
 
 auto TrialPlanner::TrialOf(const ErrorOr<Plan>& plan) const -> Trial {

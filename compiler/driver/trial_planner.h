@@ -13,23 +13,17 @@
 
 namespace shardc {
 
-/// Plans a recipe with these keys changed, without the verifier, which takes most of the time of a plan. `text` is that
-/// of the recipe, which was accepted, and so were its files. Errors: why it is refused, on one line.
-auto PlanChanged(const RecipeOptions& recipe, const std::string& text, const std::vector<std::string>& sets,
-                 std::optional<PassKind> stop_after = {}) -> ErrorOr<Plan>;
-
-/// Several threads may call it at once.
+/// Plans without the verifier, which takes most of the time of a plan. Several threads may call it at once.
 class TrialPlanner {
  public:
   using Sets = std::vector<std::string>;
 
-  /// Takes the plan of the recipe as it is, and `fit` with its figures. Requires: all outlive this.
+  /// Takes the plan of the recipe as it is, whose text is `text` and whose files were accepted, and `fit` with its
+  /// figures. Requires: all outlive this.
   TrialPlanner(const RecipeOptions& recipe, const std::string& text, const Plan& plan, const FitUse& fit);
 
-  /// Returns what PlanChanged does.
-  auto PlanWith(const Sets& sets, std::optional<PassKind> stop_after = {}) const -> ErrorOr<Plan> {
-    return PlanChanged(recipe_, text_, sets, stop_after);
-  }
+  /// Errors: why it is refused, on one line.
+  auto PlanWith(const Sets& sets, std::optional<PassKind> stop_after = {}) const -> ErrorOr<Plan>;
   /// Takes what PlanWith returned.
   auto Remember(const Sets& sets, const ErrorOr<Plan>& plan) -> Trial;
   /// Returns what the whole plan says.

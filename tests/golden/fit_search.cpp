@@ -23,16 +23,6 @@ namespace {
 
 using SetTexts = std::vector<std::string>;
 
-/// Plans a recipe with keys changed, to the last pass that moves a byte.
-auto PlanTrial(const RecipeOptions& recipe, const std::string& text, const SetTexts& sets) -> Trial {
-  const auto plan = PlanChanged(recipe, text, sets, PassKind::Allocate);
-  if (!plan) {
-    return {.refused = plan.error().message};
-  }
-  const PlanFigures figures = FiguresOf(*plan);
-  return {.figures = figures, .least = LeastFiguresOf(*plan, figures), .refused = ""};
-}
-
 auto EachCombinationOf(const AllOffers& offers) -> std::vector<SetTexts> {
   // The subject of layouts comes first.
   std::vector<std::pair<Offer, SetTexts>> all;
@@ -60,6 +50,12 @@ auto EachCombinationOf(const AllOffers& offers) -> std::vector<SetTexts> {
   return sets;
 }
 
+/// Plans need no pass after that of memory where no time is estimated.
+auto WithoutTime(FitUse fit) -> FitUse {
+  fit.now.time.reset();
+  return fit;
+}
+
 /// All combinations of what is offered for a recipe, planned.
 class AllTrials {
  public:
@@ -71,7 +67,9 @@ class AllTrials {
     offers_ = OffersOf(plan_);
     const std::vector<SetTexts> all = EachCombinationOf(offers_);
     std::vector<Trial> trials(all.size());
-    InParallel(all.size(), [&](size_t i) { trials[i] = PlanTrial(recipe_, text_, all[i]); });
+    const FitUse fit = WithoutTime(FitWith({}));
+    TrialPlanner planner(recipe_, text_, plan_, fit);
+    InParallel(all.size(), [&](size_t i) { trials[i] = planner.Whole(all[i]); });
     for (size_t i = 0; i < all.size(); ++i) {
       trials_[all[i]] = std::move(trials[i]);
     }
@@ -101,32 +99,6 @@ class AllTrials {
   Plan plan_;
   AllOffers offers_;
   std::map<SetTexts, Trial> trials_;
-};
-
-/// Plans of a recipe with keys changed, each made once.
-class CachedTrials {
- public:
-  CachedTrials(std::string path, SetTexts base)
-      : recipe_{.path = std::move(path), .sets = std::move(base)}, text_(ReadRecipeFile(recipe_.path)) {}
-
-  auto Of(const SetTexts& sets) -> Trial {
-    {
-      const std::lock_guard lock(mutex_);
-      if (const auto at = planned_.find(sets); at != planned_.end()) {
-        return at->second;
-      }
-    }
-    Trial trial = PlanTrial(recipe_, text_, sets);
-    const std::lock_guard lock(mutex_);
-    return planned_.insert_or_assign(sets, std::move(trial)).first->second;
-  }
-  auto text() const -> const std::string& { return text_; }
-
- private:
-  RecipeOptions recipe_;
-  std::string text_;
-  std::map<SetTexts, Trial> planned_;
-  std::mutex mutex_;
 };
 
 /// FLOPs, bytes on the wire, keys.
@@ -283,10 +255,13 @@ TEST(FitSearch, FindsTheLeastRanks) {
         RanksCase{{"mesh.dp=20", "mesh.hosts=2", "run.device=cuda"}, 8, "h100-sxm"}}) {
     SetTexts base = sets;
     base.insert(base.end(), {"model.layers=3", "model.seq=256", "model.vocab=512"});
-    CachedTrials trials(path, base);
-    const auto plan = CompileText(path, trials.text(), base);
+    const RecipeOptions recipe{.path = path, .sets = base};
+    const std::string text = ReadRecipeFile(path);
+    const auto plan = CompileText(path, text, base);
     ASSERT_TRUE(plan.ok()) << plan.error().message;
-    const auto trial_of = [&](const SetTexts& more) { return trials.Of(more); };
+    const FitUse as_it_is = WithoutTime({.now = FiguresOf(*plan), .device = plan->device});
+    TrialPlanner planner(recipe, text, *plan, as_it_is);
+    const auto trial_of = [&](const SetTexts& more) { return planner.Whole(more); };
     const int64_t sequences = SamplesPerStep(*plan);
     const int64_t dp = plan->mesh.size(Axis::Dp);
     const int64_t micro = plan->run.micro_batch;
@@ -341,11 +316,13 @@ TEST(FitSearch, FindsLeastRanksWithKeys) {
   const std::string path = "recipes/quickstart.toml";
   const SetTexts base{"model.layers=1", "batch.micro=1", "batch.global=2", "shard.prefetch_forward=0",
                       "shard.prefetch_backward=0"};
-  CachedTrials cached(path, base);
-  const auto plan = CompileText(path, cached.text(), base);
+  const RecipeOptions recipe{.path = path, .sets = base};
+  const std::string text = ReadRecipeFile(path);
+  const auto plan = CompileText(path, text, base);
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   ASSERT_EQ(plan->mesh.num_ranks(), 2);
   const FitUse fit_now{.now = FiguresOf(*plan), .device = plan->device, .sequences = SamplesPerStep(*plan)};
+  TrialPlanner planner(recipe, text, *plan, fit_now);
   // The least memory on each number of ranks, which share the batch or have as many sequences each as before.
   const int64_t of_rank = plan->run.micro_batch * plan->run.accumulate;
   std::map<int64_t, int64_t> least;
@@ -371,7 +348,7 @@ TEST(FitSearch, FindsLeastRanksWithKeys) {
       add(dp, 2 * of_rank / dp);
     }
     std::vector<Trial> trials(all.size());
-    InParallel(all.size(), [&](size_t i) { trials[i] = cached.Of(all[i]); });
+    InParallel(all.size(), [&](size_t i) { trials[i] = planner.Whole(all[i]); });
     for (const Trial& trial : trials) {
       if (trial.refused.empty()) {
         const int64_t amount = (trial.figures.reserved + fit_now.outside(trial.figures)).value;
@@ -389,7 +366,7 @@ TEST(FitSearch, FindsLeastRanksWithKeys) {
       std::atomic<size_t> planned = 0;
       const auto plan_one = [&](const SetTexts& sets) {
         ++planned;
-        return cached.Of(sets);
+        return planner.Whole(sets);
       };
       const auto found = LeastRanksWithKeys(fit, *plan, {.plan = plan_one, .tell = [](size_t) {}});
       const auto first = std::ranges::find_if(least, [&](const auto& row) { return row.second <= bytes; });
