@@ -163,11 +163,13 @@ auto TakeRecipeOfRun(RecipeOptions& options, std::string& checkpoint) -> Status 
     RecipeOptions found = options;
     ASSIGN_OR_RETURN(found.resolved_from, asked.String("recipe"));
     found.path = (folder / ResolvedRecipeName).string();
-    if (attempt.Has("began_from")) {
+    const bool has_begun = attempt.Has("began_from");
+    if (has_begun || !taken) {
       taken = std::move(found);
+    }
+    if (has_begun) {
       break;
     }
-    taken = taken ? std::move(taken) : std::move(found);
   }
   if (taken) {
     checkpoint = checkpoint.empty() && !NewestBelow(options.path).empty() ? options.path : checkpoint;
