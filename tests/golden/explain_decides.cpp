@@ -199,7 +199,7 @@ TEST(ExplainDecides, FastestNamesTypesAndEstimatesError) {
                                        Not(HasSubstr("nothing gains"))));
   fit.knobs.pop_back();
   EXPECT_THAT(CheapestText(fit), Not(HasSubstr("precision")));
-  // What does not fit as it is needs other keys, however little they gain.
+  // A recipe that does not fit needs other keys, however little they gain.
   fit.budget.bytes = Bytes{1};
   fit.fastest->figures = figures(25);
   EXPECT_THAT(CheapestText(fit), HasSubstr("--set shard.gather_ring=3"));
