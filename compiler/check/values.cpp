@@ -115,7 +115,7 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
 
 static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path, const Located<FirstStart>& leaf)
     -> void {
-  if (!leaf->seed.is_set && !CheckWord(context, key, path, leaf.at, leaf->word)) {
+  if (!leaf->from().is_set && !CheckWord(context, key, path, leaf.at, leaf->word)) {
     context.MarkFaulty(leaf);
   }
 }

@@ -24,7 +24,11 @@ auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<s
                     .eval_tokens = plan.data.eval_tokens,
                     .tokens_per_step = plan.run.tokens_per_step,
                     .sources = {},
-                    .steps = plan.data.is_mixture() ? plan.run.steps : 0};
+                    .steps = plan.data.is_mixture() ? plan.run.steps : 0,
+                    .first_samples = {}};
+  if (std::ranges::any_of(plan.data.sources, [](const TokenSource& source) { return source.first_sample > 0; })) {
+    data.first_samples = Mapped<int64_t>(plan.data.sources, &TokenSource::first_sample);
+  }
   if (plan.data.is_mixture()) {
     CHECK(fingerprints.size() == plan.data.sources.size(), "{} fingerprints of {} sources", fingerprints.size(),
           plan.data.sources.size());
@@ -67,6 +71,9 @@ static auto JsonOf(const ManifestTensor& tensor, int64_t version) -> json {
   }
   entry["layout"] = tensor.layout;
   entry["begin"] = tensor.begin;
+  if (tensor.first_update > 0) {
+    entry["first_update"] = tensor.first_update;
+  }
   if (tensor.cut_dim) {
     entry["cut"] = *tensor.cut_dim;
   }
@@ -94,7 +101,13 @@ auto ToText(const Manifest& manifest) -> std::string {
     body["recipe"] = manifest.recipe;
   }
   if (!manifest.seed.digest.empty()) {
-    body["seed"] = {{"run_id", manifest.seed.run_id}, {"step", manifest.seed.step}, {"digest", manifest.seed.digest}};
+    const ManifestSeed& seed = manifest.seed;
+    body["seed"] = {{"run_id", seed.run_id}, {"step", seed.step}, {"digest", seed.digest}};
+    if (seed.steps_before > 0) {
+      body["seed"]["updates"] = seed.updates;
+      body["seed"]["first_step"] = seed.first_step;
+      body["seed"]["steps_before"] = seed.steps_before;
+    }
   }
   if (manifest.optimizer != Optimizer::Adamw) {
     body["optimizer"] = std::string(ToText(manifest.optimizer));
@@ -117,6 +130,9 @@ auto ToText(const Manifest& manifest) -> std::string {
       return json{{"name", source.name}, {"weight", source.weight}, {"fingerprint", source.fingerprint}};
     });
     body["data"]["steps"] = manifest.data.steps;
+  }
+  if (!manifest.data.first_samples.empty()) {
+    body["data"]["first_samples"] = manifest.data.first_samples;
   }
   if (manifest.published) {
     const PublishedModel& published = *manifest.published;

@@ -41,6 +41,8 @@ struct ManifestTensor {
   int64_t begin = 0;
   /// The dim that ranks along the layout's `cut` share, if there are several. Of version 2.
   std::optional<size_t> cut_dim;
+  /// The number of updates that the run's count had made before the first that the moments have seen.
+  int64_t first_update = 0;
   /// Of version 1.
   std::vector<Piece> pieces;
 
@@ -81,16 +83,23 @@ struct ManifestData {
   std::vector<ManifestSource> sources;
   /// That the run was to have, which weights may depend on. Of a mixture; else 0.
   int64_t steps = 0;
+  /// The samples of each source that the stages before took; empty if the run began with the first ones.
+  std::vector<int64_t> first_samples;
 
   friend auto operator==(const ManifestData&, const ManifestData&) -> bool = default;
 };
 
-/// The seed that a run began from.
+/// The seed or the checkpoint that a run began from.
 struct ManifestSeed {
   std::string run_id;
   int64_t step = 0;
   /// Of its manifest; empty where the run began from scratch.
   std::string digest;
+  /// Of a run that continues it: the updates that its count began with, what its schedules saw as the first step, and
+  /// the steps of all stages before.
+  int64_t updates = 0;
+  int64_t first_step = 0;
+  int64_t steps_before = 0;
 
   friend auto operator==(const ManifestSeed&, const ManifestSeed&) -> bool = default;
 };

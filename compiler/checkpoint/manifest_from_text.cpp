@@ -5,6 +5,7 @@
 
 #include "compiler/base/check.h"
 #include "compiler/base/json_reader.h"
+#include "compiler/base/plan_limits.h"
 #include "compiler/checkpoint/checked_multiply.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
@@ -51,11 +52,12 @@ auto CheckState(const Manifest& manifest) -> Status {
       ExitCode::Checkpoint, "\"step\" is {}, and in \"state\" it is {}", manifest.step,
       step == manifest.state.end() ? "missing" : fmt::format("{}", step->second));
   const auto updates = manifest.state.find("updates");
-  FAIL_IF(
-      updates != manifest.state.end() && (updates->second < 0 || updates->second > static_cast<double>(manifest.step) ||
-                                          updates->second != std::floor(updates->second)),
-      ExitCode::Checkpoint, "\"state\": updates is {}, which is no number of updates in {} steps", updates->second,
-      manifest.step);
+  const auto before = static_cast<double>(manifest.seed.updates);
+  FAIL_IF(updates != manifest.state.end() &&
+              (updates->second < before || updates->second > before + static_cast<double>(manifest.step) ||
+               updates->second != std::floor(updates->second)),
+          ExitCode::Checkpoint, "\"state\": updates is {}, which is no number of updates in {} steps{}", updates->second,
+          manifest.step, before == 0 ? "" : fmt::format(" after {}", before));
   return Success{};
 }
 
@@ -109,6 +111,11 @@ auto ReadTensor(const JsonReader& entry, const Manifest& manifest) -> ErrorOr<Ma
   }
   READ(tensor.layout, entry.Count("layout"));
   READ(tensor.begin, entry.Count("begin"));
+  if (entry.Has("first_update")) {
+    READ(tensor.first_update, entry.Count("first_update"));
+    FAIL_IF(tensor.first_update > manifest.seed.updates, ExitCode::Checkpoint,
+            "\"first_update\" is {}, and the run began with {} updates", tensor.first_update, manifest.seed.updates);
+  }
   if (entry.Has("cut")) {
     int64_t dim = 0;
     READ(dim, entry.Count("cut"));
@@ -179,6 +186,13 @@ auto ReadSeed(const JsonReader& object) -> ErrorOr<ManifestSeed> {
   READ(seed.digest, object.String("digest"));
   FAIL_IF(!IsDigest(seed.digest) || !IsPlainName(seed.run_id), ExitCode::Checkpoint,
           "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
+  if (object.Has("steps_before")) {
+    READ(seed.updates, object.Count("updates"));
+    READ(seed.first_step, object.Count("first_step"));
+    READ(seed.steps_before, object.Count("steps_before"));
+    FAIL_IF(std::max({seed.updates, seed.first_step, seed.steps_before}) > MostCount, ExitCode::Checkpoint,
+            "\"seed\": more than {} steps came before", MostCount);
+  }
   return seed;
 }
 
@@ -223,6 +237,16 @@ auto ReadData(const JsonReader& object, Manifest& manifest) -> Status {
     }
   }
 
+  if (object.Has("first_samples")) {
+    const json* samples = nullptr;
+    READ(samples, object.List("first_samples"));
+    for (const json& item : *samples) {
+      READ(manifest.data.first_samples.emplace_back(), JsonCount(item, ExitCode::Checkpoint));
+      FAIL_IF(manifest.data.first_samples.back() > MostCount, ExitCode::Checkpoint,
+              "\"data\": item {} of \"first_samples\" is more than {}", manifest.data.first_samples.size() - 1,
+              MostCount);
+    }
+  }
   if (object.Has("sources")) {
     const json* sources = nullptr;
     READ(sources, object.List("sources"));

@@ -43,7 +43,7 @@ static auto RatesOf(const Plan& plan) -> std::vector<double> {
   if (!parsed.ok()) {
     return {};
   }
-  StepEvaluator schedule(std::move(parsed.value), plan.run.steps);
+  StepEvaluator schedule(std::move(parsed.value), plan.run.schedule_steps());
   std::vector<double> rates;
   const int64_t count = std::min(plan.run.steps, MostRates);
   for (int64_t i = 0; i < count; ++i) {

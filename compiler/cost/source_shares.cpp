@@ -17,7 +17,7 @@ static auto SharesOfMixture(const Plan& plan) -> MixtureUse {
   for (const TokenSource& source : plan.data.sources) {
     use.sources.push_back({.name = source.name, .weight = source.weight});
   }
-  const auto run = CountRunSamples(plan.data, SamplesPerStep(plan), plan.run.steps);
+  const auto run = CountRunSamples(plan.data, SamplesPerStep(plan), plan.run.schedule_steps());
   if (!run) {
     use.fault = run.error().message;
     return use;

@@ -28,21 +28,23 @@ static auto NodesOverStep(const ExprTree& tree) -> std::vector<ExprNodeId> {
 }
 
 struct StepEvaluator::State {
-  State(Expr schedule, int64_t steps)
+  State(Expr schedule, RunSteps steps)
       : expr(std::move(schedule)),
-        variables{{"step", 0.0}, {"steps", static_cast<double>(steps)}},
+        first(steps.first),
+        variables{{"step", 0.0}, {"steps", static_cast<double>(steps.all())}},
         step(&variables.find("step")->second),
         over_step(NodesOverStep(ExprAccess::Tree(expr))),
         evaluator(expr, variables) {}
 
   Expr expr;
+  int64_t first;
   ExprVariables variables;
   double* step;
   std::vector<ExprNodeId> over_step;
   Evaluator evaluator;
 };
 
-StepEvaluator::StepEvaluator(Expr schedule, int64_t steps)
+StepEvaluator::StepEvaluator(Expr schedule, RunSteps steps)
     : state_(std::make_unique<State>(std::move(schedule), steps)) {
   CHECK(state_->expr.type() == ExprType::Number, "`{}` is a {}", state_->expr.text(), ToText(state_->expr.type()));
 }
@@ -54,7 +56,7 @@ auto StepEvaluator::operator=(StepEvaluator&& other) noexcept -> StepEvaluator& 
 auto StepEvaluator::is_constant() const -> bool { return state_->over_step.empty(); }
 
 auto StepEvaluator::At(int64_t step) -> ExprResult<double> {
-  *state_->step = static_cast<double>(step);
+  *state_->step = static_cast<double>(state_->first + step);
   state_->evaluator.Update(state_->over_step);
   return {.value = state_->evaluator.root().number, .errors = state_->evaluator.Errors()};
 }

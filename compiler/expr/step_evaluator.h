@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "compiler/base/run_steps.h"
 #include "compiler/expr/expr.h"
 
 namespace shardc {
@@ -14,7 +15,7 @@ class Evaluator;
 class StepEvaluator {
  public:
   /// Requires: a number of kind Schedule; 0 <= steps.
-  StepEvaluator(Expr schedule, int64_t steps);
+  StepEvaluator(Expr schedule, RunSteps steps);
   ~StepEvaluator();
   StepEvaluator(StepEvaluator&& other) noexcept;
   auto operator=(StepEvaluator&& other) noexcept -> StepEvaluator&;
@@ -22,7 +23,7 @@ class StepEvaluator {
   /// Returns true if it has one value for all steps.
   auto is_constant() const -> bool;
 
-  /// Returns what EvaluateNumber returns for this step, with the same errors.
+  /// Returns what EvaluateNumber returns for this step of the run, with the same errors.
   /// Cost: about 10 ns for each operation that depends on the step.
   auto At(int64_t step) -> ExprResult<double>;
 

@@ -1,6 +1,7 @@
 // The types of the keys of a recipe, as the rows of schemas/recipe_keys.def name them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -61,15 +62,33 @@ auto IsSet(const std::optional<T>& leaf) -> bool {
   return leaf.has_value();
 }
 
-/// The value of start.first: a word, or the table { seed = ..., missing = [...], unused = [...] }.
+/// Returns what a run that continues a checkpoint does not take from it, unless its recipe says otherwise.
+inline auto DefaultReset() -> const std::vector<std::string>& {
+  static const std::vector<std::string> words{std::string(ToText(StagePart::Schedule)),
+                                              std::string(ToText(StagePart::Data))};
+  return words;
+}
+
+/// The value of start.first: a word, or a table with what it begins from, `seed` or `continue`.
 template <class Form>
 struct FirstStartOf {
   /// Unset where it is a table.
   OneOf<StartFrom> word;
-  /// Set in a table, always.
+  /// The one of these two that a table has. The key of the second is `continue`.
   typename Form::template Leaf<std::string> seed = {};
+  typename Form::template Leaf<std::string> continued = {};
+  /// What a run that continues a checkpoint does not take from it: words of StagePart. Unset: DefaultReset.
+  typename Form::template Leaf<std::vector<std::string>> reset = {};
   typename Form::template Leaf<std::vector<std::string>> missing = {};
   typename Form::template Leaf<std::vector<std::string>> unused = {};
+
+  /// Returns the leaf with the path of what the run begins from, which is unset where it begins from scratch.
+  auto from() const -> const typename Form::template Leaf<std::string>& { return IsSet(seed) ? seed : continued; }
+  /// Returns true if the run takes this part of what it continues.
+  auto Keeps(StagePart part) const -> bool {
+    const std::vector<std::string>& names = IsSet(reset) ? *reset : DefaultReset();
+    return IsSet(continued) && std::ranges::find(names, ToText(part)) == names.end();
+  }
 
   friend auto operator==(const FirstStartOf&, const FirstStartOf&) -> bool = default;
 };

@@ -50,7 +50,7 @@ auto DescribeType(std::string_view type) -> std::string_view {
       {"Formula", "a number, or an expression in quotes"},
       {"ByteSize", "0, or a size in quotes, such as \"4 GiB\""},
       {"Condition", "true, false, or a condition in quotes"},
-      {"FirstStart", "\"scratch\", or a table, { seed = \"...\" }"},
+      {"FirstStart", "\"scratch\", or a table, { seed = \"...\" } or { continue = \"...\" }"},
   };
   const std::string_view plain = IsOneOf(type) ? "Text" : type;
   for (const Row& row : rows) {

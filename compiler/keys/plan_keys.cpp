@@ -72,10 +72,11 @@ auto Read(const TomlValue& from, FirstStartOf<InPlan>& first) -> bool {
   }
   const auto read = [&](const auto& member) {
     const auto& [name, value] = member;
-    return (name == "seed" && Read(value, first.seed)) || (name == "missing" && Read(value, first.missing)) ||
+    return (name == "seed" && Read(value, first.seed)) || (name == "continue" && Read(value, first.continued)) ||
+           (name == "reset" && Read(value, first.reset)) || (name == "missing" && Read(value, first.missing)) ||
            (name == "unused" && Read(value, first.unused));
   };
-  return std::ranges::all_of(from.members, read) && first.seed.has_value();
+  return std::ranges::all_of(from.members, read) && first.seed.has_value() != first.continued.has_value();
 }
 
 /// Returns true if the key has no range, or one that a number lies in.

@@ -33,10 +33,11 @@ auto WriteToml(const OneOf<E>& value) -> std::string {
 }
 template <class Form>
 auto WriteToml(const FirstStartOf<Form>& value) -> std::string {
-  if (!IsSet(value.seed)) {
+  if (!IsSet(value.from())) {
     return WriteToml(value.word);
   }
-  std::string text = "{ seed = " + WriteToml(*value.seed);
+  std::string text = (IsSet(value.seed) ? "{ seed = " : "{ continue = ") + WriteToml(*value.from());
+  text += IsSet(value.reset) ? ", reset = " + WriteToml(*value.reset) : "";
   text += IsSet(value.missing) ? ", missing = " + WriteToml(*value.missing) : "";
   text += IsSet(value.unused) ? ", unused = " + WriteToml(*value.unused) : "";
   return text + " }";

@@ -88,6 +88,7 @@ enum class StateUse : uint8_t {
   None,
   Draw,
   Load,
+  LoadMoment,
   Update,
   CheckFinite,
   BeginSave,

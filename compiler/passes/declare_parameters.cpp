@@ -69,6 +69,9 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
                          .init = init_values[s].text,
                          .init_origin = init_values[s].origin});
   }
+  if (context.seed != nullptr) {
+    ContinueSeed(*context.seed, recipe, plan, diags);
+  }
   if (diags.has_errors()) {
     return Rejected();
   }

@@ -40,6 +40,14 @@ static auto MakeInit(Plan& plan) -> void {
       } else {
         emitter.Emit(op::Initialize{.shard = sub_vector.shard, .sub_vector = id, .parameter = segment.parameter});
       }
+      for (const StateRole role : RolesOf(sub_vector)) {
+        if (role != StateRole::Parameter && TakesMoments(plan, plan.parameters[segment.parameter])) {
+          emitter.Emit(op::LoadMoment{.shard = StateOf(sub_vector, role),
+                                      .sub_vector = id,
+                                      .parameter = segment.parameter,
+                                      .role = role});
+        }
+      }
     }
     MakeCopy(sub_vector, emitter);
   }

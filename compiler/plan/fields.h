@@ -27,6 +27,7 @@ auto VisitLine(T& data, Visitor&& visitor) -> void {
 template <MaybeConst<TokenSource> T, class Visitor>
 auto VisitLine(T& source, Visitor&& visitor) -> void {
   visitor.Field("weight", source.weight);
+  visitor.Default("first_sample", source.first_sample, int64_t{0});
 }
 
 template <MaybeConst<RunSettings> T, class Visitor>
@@ -36,6 +37,7 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Path("checkpoint_dir", run.checkpoint_dir);
   visitor.Default("checkpoint_keep", run.checkpoint_keep, RunSettings::DefaultCheckpointKeep);
   visitor.Field("steps", run.steps);
+  visitor.Default("first_step", run.first_step, int64_t{0});
   visitor.Default("max_minutes", run.max_minutes, 0.0);
   visitor.Field("tokens_per_step", run.tokens_per_step);
   visitor.Field("micro_batch", run.micro_batch);
@@ -58,6 +60,8 @@ auto VisitLine(T& seed, Visitor&& visitor) -> void {
   visitor.Field("run_id", seed.run_id);
   visitor.Field("step", seed.step);
   visitor.Field("manifest", seed.manifest);
+  visitor.Default("updates", seed.updates, int64_t{0});
+  visitor.Default("steps_before", seed.steps_before, int64_t{0});
   visitor.Path("path", seed.path);
 }
 
@@ -78,6 +82,7 @@ auto VisitLine(T& parameter, Visitor&& visitor) -> void {
   visitor.Default("layer", parameter.layer, int64_t{-1});
   visitor.Field("trainable", parameter.trainable);
   visitor.Default("group", parameter.group, GroupId{});
+  visitor.Default("first_update", parameter.first_update, int64_t{0});
   visitor.Field("init", parameter.init);
 }
 

@@ -52,6 +52,10 @@ auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string> {
   return block ? std::optional(std::move(block->tensor)) : std::nullopt;
 }
 
+auto TakesMoments(const Plan& plan, const Parameter& parameter) -> bool {
+  return parameter.trainable && parameter.first_update < plan.seed.updates;
+}
+
 auto InTensor(const LoadedBlock& block, const Dims& tensor, const Parameter& parameter, BoxInterval elements)
     -> BoxInterval {
   if (block.indices.empty()) {

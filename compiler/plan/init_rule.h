@@ -26,6 +26,8 @@ auto InitDistribution(const Parameter& parameter) -> std::optional<Distribution>
 auto LoadedBlockOf(const Parameter& parameter) -> std::optional<LoadedBlock>;
 /// Returns the tensor of that block.
 auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string>;
+/// Returns true if the run takes what the optimizer keeps of the parameter from the checkpoint that it continues.
+auto TakesMoments(const Plan& plan, const Parameter& parameter) -> bool;
 /// Returns elements of a parameter as elements of the tensor, of this shape, that they are a block of.
 /// Requires: the shape has the block.
 auto InTensor(const LoadedBlock& block, const Dims& tensor, const Parameter& parameter, BoxInterval elements)

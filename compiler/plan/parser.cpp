@@ -176,7 +176,9 @@ auto Parser::ParseHeaderLine(std::string_view word) -> bool {
     return true;
   }
   if (word == "source") {
-    TokenSource& source = plan_.data.sources.emplace_back();
+    // Tokens that are made have their source already.
+    const bool is_there = plan_.data.is_synthetic() && plan_.data.sources.size() == 1;
+    TokenSource& source = is_there ? plan_.data.sources.back() : plan_.data.sources.emplace_back();
     return in_.Take("name", source.name) && in_.TakeItem(source);
   }
   if (word == "tokens") {

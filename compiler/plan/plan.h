@@ -63,6 +63,9 @@ struct Parameter {
   /// whole. Over the others nothing is said: there the sub-vectors are cut. local_parameter.h says what a rank holds.
   Placements placement;
   GroupId group;
+  /// The number of updates that the run's count had made before the first that this parameter's moments have seen. Less
+  /// than `seed.updates` where they are loaded; equal to it where they begin as 0.
+  int64_t first_update = 0;
   /// The init rule with everything known put in, as text of the expression language: "normal(0, 0.02)".
   std::string init;
   Origin init_origin;

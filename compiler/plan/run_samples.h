@@ -17,6 +17,6 @@ struct RunSamples {
 };
 
 /// Requires and errors: as SampleQuotas. Cost: of the weights, for 2^20 steps at most.
-auto CountRunSamples(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<RunSamples>;
+auto CountRunSamples(const DataSource& data, int64_t samples_per_step, RunSteps steps) -> ErrorOr<RunSamples>;
 
 }  // namespace shardc

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/base/run_steps.h"
 #include "compiler/plan/types.h"
 
 namespace shardc {
@@ -18,6 +19,8 @@ struct TokenSource {
   std::string weight;
   /// As resolved against the recipe's folder.
   std::vector<std::string> files;
+  /// The number of its samples that earlier stages took, where the run goes on from there.
+  int64_t first_sample = 0;
 
   friend auto operator==(const TokenSource&, const TokenSource&) -> bool = default;
 };
@@ -86,10 +89,16 @@ struct Seed {
   int64_t step = 0;
   /// The digest in its manifest, or of what was read of the model: what the plan was made for.
   std::string manifest;
+  /// The number of updates that the moments have seen which the run takes from it; 0: it takes none.
+  int64_t updates = 0;
+  /// The steps of all stages up to it, where the run continues it.
+  int64_t steps_before = 0;
   /// Those that init rules read, in the order of their names.
   std::vector<SeedTensor> tensors;
 
   auto is_set() const -> bool { return !manifest.empty(); }
+  /// Returns true if the run is the next stage of the one that wrote it. A stage after one of no steps is like a seed.
+  auto continues() const -> bool { return steps_before > 0; }
   /// Returns the tensor of that name; null if there is no such tensor.
   auto Find(std::string_view name) const -> const SeedTensor*;
   friend auto operator==(const Seed&, const Seed&) -> bool = default;
@@ -121,6 +130,8 @@ struct RunSettings {
   std::string checkpoint_dir;
   int64_t checkpoint_keep = DefaultCheckpointKeep;
   int64_t steps = 0;
+  /// What schedules see as the first step, where the run goes on with the schedule of an earlier stage.
+  int64_t first_step = 0;
   /// The longest time of a launch; 0: no limit.
   double max_minutes = 0;
   int64_t tokens_per_step = 0;
@@ -137,6 +148,8 @@ struct RunSettings {
   int64_t scan_bytes = DefaultScanBytes;
   /// Bytes that scores take at most while attention's backward runs on a GPU.
   int64_t attention_workspace = DefaultAttentionWorkspace;
+  auto schedule_steps() const -> RunSteps { return {steps, first_step}; }
+
   // Keys of the recipe that the plan hands on as they are. Their rows have their meaning.
 #define UNSET \
   {}

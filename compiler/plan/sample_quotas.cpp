@@ -13,7 +13,7 @@ constexpr int64_t NumRecentSteps = 64;
 SampleQuotas::SampleQuotas(SampleShares shares)
     : shares_(std::move(shares)), recent_(NumRecentSteps), recent_steps_(NumRecentSteps, -1) {}
 
-auto SampleQuotas::Create(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<SampleQuotas> {
+auto SampleQuotas::Create(const DataSource& data, int64_t samples_per_step, RunSteps steps) -> ErrorOr<SampleQuotas> {
   ASSIGN_OR_RETURN(auto shares, SampleShares::Create(data, samples_per_step, steps));
   SampleQuotas quotas(std::move(shares));
   RETURN_IF_ERROR(quotas.Rewind());

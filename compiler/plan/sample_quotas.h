@@ -30,7 +30,7 @@ namespace shardc {
 class SampleQuotas {
  public:
   /// Makes the quotas of step 0. Requires and errors: as SampleShares::Create; and errors as Next.
-  static auto Create(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<SampleQuotas>;
+  static auto Create(const DataSource& data, int64_t samples_per_step, RunSteps steps) -> ErrorOr<SampleQuotas>;
 
   /// Returns the step that the counts are of.
   auto step() const -> int64_t { return step_; }
@@ -69,7 +69,7 @@ class SampleQuotas {
 /// The weights of a mixture, over the number of steps that a run has.
 struct RunWeights {
   const DataSource& data;
-  int64_t steps = 0;
+  RunSteps steps;
 };
 
 /// Returns the first of `num_steps` steps in which two mixtures of the same sources take other numbers of samples; -1

@@ -8,9 +8,9 @@
 
 namespace shardc {
 
-auto SampleShares::Create(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<SampleShares> {
-  CHECK(data.is_mixture() && 1 <= samples_per_step && samples_per_step <= MostMixedSamples && steps >= 0,
-        "{} sources, {} samples per step, {} steps", data.sources.size(), samples_per_step, steps);
+auto SampleShares::Create(const DataSource& data, int64_t samples_per_step, RunSteps steps) -> ErrorOr<SampleShares> {
+  CHECK(data.is_mixture() && 1 <= samples_per_step && samples_per_step <= MostMixedSamples && steps.count >= 0,
+        "{} sources, {} samples per step, {} steps", data.sources.size(), samples_per_step, steps.count);
   SampleShares shares;
   shares.samples_per_step_ = samples_per_step;
   for (const TokenSource& source : data.sources) {
@@ -20,7 +20,7 @@ auto SampleShares::Create(const DataSource& data, int64_t samples_per_step, int6
     shares.names_.push_back(source.name);
     shares.weights_.emplace_back(std::move(weight.value), steps);
     if (!shares.weights_.back().is_constant()) {
-      shares.last_change_ = std::max<int64_t>(steps - 1, 0);
+      shares.last_change_ = std::max<int64_t>(steps.count - 1, 0);
     }
   }
   shares.values_.resize(shares.names_.size());

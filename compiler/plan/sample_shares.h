@@ -25,7 +25,7 @@ class SampleShares {
  public:
   /// Requires: a mixture; 1 <= samples_per_step <= MostMixedSamples; steps >= 0.
   /// Errors: ExitCode::RecipeRejected: a weight that does not read.
-  static auto Create(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<SampleShares>;
+  static auto Create(const DataSource& data, int64_t samples_per_step, RunSteps steps) -> ErrorOr<SampleShares>;
 
   auto num_sources() const -> size_t { return names_.size(); }
   auto samples_per_step() const -> int64_t { return samples_per_step_; }

@@ -118,7 +118,7 @@ template <class E>
 auto ChoicesOfSet() -> std::vector<Choice>;
 #define WORDS(Enum)                                \
   template <>                                      \
-  auto ChoicesOfSet<Enum>()->std::vector<Choice> { \
+  [[maybe_unused]] auto ChoicesOfSet<Enum>()->std::vector<Choice> { \
     return {
 #define WORD(Name, word) {word, true},
 #define LATER(word) {word, false},

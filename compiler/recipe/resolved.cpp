@@ -27,6 +27,8 @@ static auto CopyLeaves(const Table& table, InPlanForm& keys, const Takes& takes)
           auto& first = to.emplace();
           first.word = leaf->word;
           CopySet(leaf->seed, first.seed);
+          CopySet(leaf->continued, first.continued);
+          CopySet(leaf->reset, first.reset);
           CopySet(leaf->missing, first.missing);
           CopySet(leaf->unused, first.unused);
         } else {

@@ -47,8 +47,13 @@ static auto TypeSchema(std::string_view type) -> Json {
     const Json globs{{"type", "array"}, {"items", {{"type", "string"}}}};
     const Json table{{"type", "object"},
                      {"additionalProperties", NoOtherKey()},
-                     {"properties", {{"seed", {{"type", "string"}}}, {"missing", globs}, {"unused", globs}}},
-                     {"required", {"seed"}}};
+                     {"properties",
+                      {{"seed", {{"type", "string"}}},
+                       {"continue", {{"type", "string"}}},
+                       {"reset", {{"type", "array"}, {"items", {{"enum", EnumNames<StagePart>::names}}}}},
+                       {"missing", globs},
+                       {"unused", globs}}},
+                     {"anyOf", {{{"required", {"seed"}}}, {{"required", {"continue"}}}}}};
     return {{"anyOf", {{{"type", "string"}}, table}}};
   }
   CHECK(type == "Condition", "type {}", type);

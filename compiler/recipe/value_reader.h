@@ -112,20 +112,25 @@ class ValueReader {
       return ReadValue(key, node, value.word);
     }
     const std::string where = fmt::format("`{}`", key.name);
-    bool is_seed_meant = false;
+    bool is_path_meant = false;
     for (const TomlEntry& entry : node.entries) {
       const bool found = ReadMember(key, entry, "seed", "Text", value.seed) ||
+                         ReadMember(key, entry, "continue", "Text", value.continued) ||
+                         ReadMember(key, entry, "reset", "Texts", value.reset) ||
                          ReadMember(key, entry, "missing", "Texts", value.missing) ||
                          ReadMember(key, entry, "unused", "Texts", value.unused);
       if (!found) {
-        is_seed_meant |= ReportUnknownKey(entry, where, {"seed", "missing", "unused"}, diagnostics_).name == "seed";
+        const auto meant =
+            ReportUnknownKey(entry, where, {"seed", "continue", "reset", "missing", "unused"}, diagnostics_).name;
+        is_path_meant |= meant == "seed" || meant == "continue";
       }
     }
-    if (!value.seed.is_set && !is_seed_meant) {
-      diagnostics_.Report(node.at, DiagnosticKind::MissingKey, "seed", where, "the checkpoint to begin from");
+    if (!value.from().is_set && !is_path_meant) {
+      diagnostics_.Report(node.at, DiagnosticKind::MissingKey, "seed", where,
+                          "the checkpoint to begin from; or `continue`, which keeps its moments too");
     }
-    // What is wrong within has been said; without the seed nothing can be said of the whole.
-    return value.seed.is_set ? Outcome::Read : Outcome::Reported;
+    // What is wrong within has been said; without the path nothing can be said of the whole.
+    return value.from().is_set ? Outcome::Read : Outcome::Reported;
   }
 
   /// True if the entry is this member of a table.

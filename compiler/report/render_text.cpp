@@ -5,6 +5,7 @@
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/table.h"
 #include "compiler/checkpoint/published_config.h"
+#include "compiler/checkpoint/stage.h"
 #include "compiler/cost/fold.h"
 #include "compiler/cost/preset_use.h"
 #include "compiler/ops/cuda/attention.h"
@@ -251,10 +252,12 @@ auto StartText(const Report& report) -> std::string {
       tied += fmt::format("; if there is a tensor {}, the start compares its bits with those of {}", tensor, other);
     }
   }
-  return Wrapped(fmt::format("start       seed {}, {}: {} ({}) loaded{}{}, {} ({}) generated{}", seed.path,
+  const std::string kept = KeptText(*report.plan);
+  return Wrapped(fmt::format("start       {} {}, {}: {} ({}) loaded{}{}, {} ({}) generated{}{}", kept.empty() ? "seed" : "continues", seed.path,
                              ToText(seed), Counted(use.num_loaded, "parameter"),
                              Counted(use.loaded_elements, "element"), ConversionsOf(*report.plan), read,
-                             Counted(use.num_generated, "parameter"), Counted(use.generated_elements, "element"), tied),
+                             Counted(use.num_generated, "parameter"), Counted(use.generated_elements, "element"), tied,
+                             kept.empty() ? "" : "; " + kept),
                  12);
 }
 

@@ -17,11 +17,12 @@ constexpr int64_t NumColumns = 60;
 constexpr int64_t SamplesPerColumn = 16;
 constexpr int NumRows = 6;
 
-static auto Sampled(const Scalar& scalar, int64_t steps) -> ScheduleUse {
+static auto Sampled(const Scalar& scalar, const RunSettings& run) -> ScheduleUse {
+  const int64_t steps = run.steps;
   ScheduleUse use{.name = scalar.name, .text = scalar.expression, .steps = steps};
   auto expr = ParseExpr(scalar.expression, ExprKind::Schedule);
   CHECK(expr.ok(), "schedule `{}`", scalar.expression);
-  StepEvaluator schedule(std::move(expr.value), steps);
+  StepEvaluator schedule(std::move(expr.value), run.schedule_steps());
   use.is_constant = schedule.is_constant();
   const int64_t num_samples = std::min(steps, NumColumns * SamplesPerColumn);
   std::vector<SchedulePoint> samples;
@@ -50,7 +51,7 @@ auto SchedulesOf(const Plan& plan) -> std::vector<ScheduleUse> {
   std::vector<ScheduleUse> schedules;
   for (const Scalar& scalar : plan.scalars) {
     if (scalar.kind == ScalarKind::Schedule && plan.run.steps > 0) {
-      schedules.push_back(Sampled(scalar, plan.run.steps));
+      schedules.push_back(Sampled(scalar, plan.run));
     }
   }
   return schedules;

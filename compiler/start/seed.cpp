@@ -32,10 +32,10 @@ static auto TypeFault(const Manifest& manifest) -> std::string {
 
 auto SeedPathOf(const Recipe& recipe) -> std::string {
   const FirstStart& first = *recipe.start.first;
-  if (!first.seed.is_set) {
+  if (!first.from().is_set) {
     return "";
   }
-  const std::filesystem::path path = ResolvedPath(recipe, *first.seed);
+  const std::filesystem::path path = ResolvedPath(recipe, *first.from());
   // "a/step-00000001/" names what "a/step-00000001" does.
   return (path.has_filename() ? path : path.parent_path()).string();
 }
@@ -84,7 +84,7 @@ static auto Written(const Formula& formula) -> std::string {
 
 /// Compares what config.json gives with the tensors that there are, and with the recipe.
 static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagnostics& diags) -> void {
-  const Located<std::string>& at = recipe.start.first->seed;
+  const Located<std::string>& at = recipe.start.first->from();
   const auto sizes = PublishedSizes(manifest);
   // Each block has tensors of its own: no more layers are gone through than the files have tensors.
   if (!sizes || sizes->layers > std::ssize(manifest.tensors)) {
@@ -125,19 +125,46 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
   }
 }
 
+/// Returns the checkpoint that is continued: the directory itself, or the newest one of a run directory. A run that has
+/// begun stays with the one that it began from, as long as that is there or the run has a checkpoint of its own.
+static auto ContinuedPath(const std::string& path, const Recipe& recipe, const std::string& run_dir) -> std::string {
+  std::error_code unknown;
+  const std::filesystem::path folder(path);
+  const std::string newest =
+      std::filesystem::exists(folder / ManifestName, unknown) ? "" : NewestBelow(path);
+  if (newest.empty()) {
+    return path;
+  }
+  const auto opened = OpenDirectory(PosixFs(), run_dir);
+  auto text = opened ? ReadFileAt(*opened, SeedRecordName, MaxManifestBytes) : opened.error();
+  const auto begun = text ? SeedContentsFromRecord(*std::move(text)) : text.error();
+  if (!begun) {
+    return newest;
+  }
+  const auto of_record =
+      std::filesystem::path(newest).parent_path() / CheckpointName(begun->manifest.step);
+  const std::string own = recipe.checkpoint.dir.is_set ? ResolvedPath(recipe, *recipe.checkpoint.dir) : run_dir;
+  return std::filesystem::exists(of_record / ManifestName, unknown) || !NewestBelow(own).empty() ? of_record.string()
+                                                                                                 : newest;
+}
+
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint> {
   const FirstStart& first = *recipe.start.first;
-  if (!first.seed.is_set) {
+  const auto& from = first.from();
+  if (!from.is_set) {
     switch (first.word) {
       case StartFrom::Scratch: return std::nullopt;
     }
   }
   const auto fail = [&](const std::string& why) {
-    diags.Report(first.seed.at, DiagnosticKind::SeedUnreadable, *first.seed, why);
+    diags.Report(from.at, DiagnosticKind::SeedUnreadable, *from, why, first.seed.is_set ? "seed" : "checkpoint");
     return std::nullopt;
   };
   SeedCheckpoint seed;
   seed.path = SeedPathOf(recipe);
+  if (first.continued.is_set) {
+    seed.path = ContinuedPath(seed.path, recipe, run_dir);
+  }
   const auto directory = OpenDirectory(PosixFs(), seed.path);
   const bool is_there = directory && HoldsSeed(*directory);
   auto contents = is_there ? ReadSeedContents(*directory) : ReadRecord(run_dir, seed.path);
@@ -151,6 +178,17 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
   seed.manifest = std::move(contents->manifest);
   if (seed.manifest.published) {
     CheckPublished(seed.manifest, recipe, diags);
+  }
+  if (first.continued.is_set) {
+    if (seed.manifest.published) {
+      return fail("it is a model of Hugging Face, which has no moments to go on with; write `seed` in the place of "
+                  "`continue`");
+    }
+    auto stage = StageOf(seed.manifest, [&](StagePart part) { return first.Keeps(part); });
+    if (!stage) {
+      return fail(stage.error().message);
+    }
+    seed.stage = *std::move(stage);
   }
   return seed;
 }
@@ -188,10 +226,10 @@ auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const S
     }
   }
   if (!missing.empty()) {
-    diags.Report(first.seed.at, DiagnosticKind::SeedParameterMissing, FirstOf(missing));
+    diags.Report(first.from().at, DiagnosticKind::SeedParameterMissing, FirstOf(missing));
   }
   if (!shapes.empty()) {
-    diags.Report(first.seed.at, DiagnosticKind::SeedShape, FirstOf(shapes, "; "));
+    diags.Report(first.from().at, DiagnosticKind::SeedShape, FirstOf(shapes, "; "));
   }
   return loaded;
 }
@@ -219,7 +257,19 @@ auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const Te
     diags.Report(first.unused.at, DiagnosticKind::SeedTensorUsed, FirstOf(used));
   }
   if (!left.empty()) {
-    diags.Report(first.seed.at, DiagnosticKind::SeedTensorLeft, FirstOf(left));
+    diags.Report(first.from().at, DiagnosticKind::SeedTensorLeft, FirstOf(left));
+  }
+}
+
+auto ContinueSeed(const SeedCheckpoint& seed, const Recipe& recipe, Plan& plan, Diagnostics& diags) -> void {
+  if (!seed.stage) {
+    return;
+  }
+  const FirstStart& first = *recipe.start.first;
+  PutStage(seed.manifest, *seed.stage, plan);
+  const auto fault = StageFault(seed.manifest, plan, [&](StagePart part) { return first.Keeps(part); });
+  if (!fault.empty()) {
+    diags.Report(first.continued.at, DiagnosticKind::ContinuedState, ToText(plan.seed), fault);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/checkpoint/manifest.h"
+#include "compiler/checkpoint/stage.h"
 #include "compiler/model/model_family.h"
 #include "compiler/plan/plan.h"
 #include "compiler/recipe/recipe.h"
@@ -25,14 +26,17 @@ struct SeedCheckpoint {
   /// The digest by which a plan knows the seed.
   std::string digest;
   Manifest manifest;
+  /// Set where the run continues it.
+  std::optional<Stage> stage;
 };
 
-/// Returns the directory that start.first names; empty if the recipe starts from scratch.
+/// Returns the path that start.first names; empty if the recipe starts from scratch.
 auto SeedPathOf(const Recipe& recipe) -> std::string;
 
 /// Reads what start.first names, a checkpoint or a model of Hugging Face: that in the directory, or, if it is gone,
-/// what the run put on record in `run_dir` when it began. Nothing where the recipe starts from scratch, or with an
-/// error. Errors: seed-unreadable, seed-contradicts-config. Warnings: seed-of-another-model.
+/// what the run put on record in `run_dir` when it began. Of a run directory that is continued it is the newest
+/// checkpoint, or the one that the run began from. Nothing where the recipe starts from scratch, or with an error.
+/// Errors: seed-unreadable, seed-contradicts-config, continued-state. Warnings: seed-of-another-model.
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint>;
 
 /// Returns true for the parameters that are loaded.
@@ -49,5 +53,8 @@ auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const Te
 
 /// Returns the seed as the plan states it, with the tensors that are used.
 auto SeedOf(const SeedCheckpoint& seed, const TensorUses& uses) -> Seed;
+
+/// Puts what the run continues into a plan whose parameters and sources are there. Errors: continued-state.
+auto ContinueSeed(const SeedCheckpoint& seed, const Recipe& recipe, Plan& plan, Diagnostics& diags) -> void;
 
 }  // namespace shardc

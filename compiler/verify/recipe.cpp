@@ -311,10 +311,20 @@ auto RecipeVerifier::Recomputation() -> void {
 
 auto RecipeVerifier::Start() -> void {
   const auto& first = keys_.start.first;
-  if (first && first->seed.has_value() != plan_.seed.is_set()) {
+  if (first && first->from().has_value() != plan_.seed.is_set()) {
     Refuse("start.first", WriteToml(*first), "begins from {}",
            plan_.seed.is_set() ? ToText(plan_.seed) : "no checkpoint");
   }
+  const auto refuse_part = [&](StagePart part, bool is_kept) {
+    if (first && is_kept && !first->Keeps(part)) {
+      Refuse("start.first", WriteToml(*first), "goes on with the {} of {}", ToText(part), ToText(plan_.seed));
+    }
+  };
+  refuse_part(StagePart::Moments, plan_.seed.updates > 0);
+  refuse_part(StagePart::Schedule, plan_.run.first_step > 0);
+  refuse_part(StagePart::Data, std::ranges::any_of(plan_.data.sources, [](const TokenSource& source) {
+                return source.first_sample > 0;
+              }));
   if (!first && plan_.seed.is_set() && !plan_.recipe.empty()) {
     findings_.Add("header-recipe"_rule, "the plan begins from {}, and no line `recipe start.first` says what it loads",
                   ToText(plan_.seed));

@@ -98,6 +98,7 @@ auto SaveVerifier::SaveOrder() -> void {
       case StateUse::None:
       case StateUse::Draw:
       case StateUse::Load:
+      case StateUse::LoadMoment:
       case StateUse::Update:
       case StateUse::Restore:
       case StateUse::RestoreScalars: break;

@@ -46,7 +46,8 @@ auto VerifySources(const Plan& plan, Findings& findings) -> void {
         data.eval_file_tokens, data.eval_tokens, plan.heads.size(), ToText(data.synthetic));
   }
   if (data.is_synthetic()) {
-    const bool is_alone = data.sources.size() == 1 && data.sources.front() == TokenSource{} && plan.heads.empty();
+    const bool is_alone = data.sources.size() == 1 && plan.heads.empty() &&
+                          data.sources.front() == TokenSource{.first_sample = data.sources.front().first_sample};
     if (!is_alone) {
       findings.Add("source-synthetic"_rule, "tokens are made ({}), and there are sources, files or heads besides",
                    ToText(data.synthetic));

@@ -171,15 +171,16 @@ auto StateVerifier::Segments() -> void {
 
 auto StateVerifier::Init() -> void {
   std::vector<int> inits(static_cast<size_t>(plan_.parameters.size()), 0);
+  std::map<std::pair<ParameterId, StateRole>, int> moments;
   ForOps(SectionKind::Init, [&](size_t i, const Op& op, bool in_loop) {
     const StateUse use = FactsOf(op).state;
-    if (use != StateUse::Draw && use != StateUse::Load) {
+    if (use != StateUse::Draw && use != StateUse::Load && use != StateUse::LoadMoment) {
       return;
     }
     const StateTouch own = StateTouchOf(op);
     const ParameterId id = *AttributeOf<ParameterId>(op.body, "parameter");
-    ++inits[static_cast<size_t>(id.index)];
-    const ValueId shard = plan_.sub_vectors[own.sub_vector].shard;
+    ++(use == StateUse::LoadMoment ? moments[{id, own.role}] : inits[static_cast<size_t>(id.index)]);
+    const ValueId shard = StateOf(plan_.sub_vectors[own.sub_vector], own.role);
     if (in_loop || !op.when.always() || !shard.valid() || !SameBytes(plan_, own.value, shard)) {
       findings_.AddOp(SectionKind::Init, i, "init-place"_rule,
                       "initialises once, always, and in the slice of its sub-vector");
@@ -194,6 +195,18 @@ auto StateVerifier::Init() -> void {
     if (count != 1) {
       findings_.Add(count == 0 ? "init-missing"_rule : "init-twice"_rule, "{} is initialised {} times",
                     plan_.parameters[id].name, count);
+    }
+  }
+  for (const SubVector& sub_vector : plan_.sub_vectors) {
+    for (const StateRole role : OptimizerRoles) {
+      for (const Segment& segment : sub_vector.segments) {
+        const Parameter& parameter = plan_.parameters[segment.parameter];
+        const int expected = HasRole(sub_vector, role) && TakesMoments(plan_, parameter) ? 1 : 0;
+        if (const int count = moments[{segment.parameter, role}]; count != expected) {
+          findings_.Add("moment-load"_rule, "the {} of {} is loaded {} times, expected {}", ToText(role),
+                        parameter.name, count, expected);
+        }
+      }
     }
   }
   // State begins as zeros, so that padding and moments do.

@@ -110,6 +110,17 @@ auto StructureVerifier::Settings() -> void {
     }
   };
   expect("run.steps", run.steps, 0);
+  // A run of its own begins at the beginning.
+  const int64_t most = plan_.seed.format == SeedFormat::Checkpoint && plan_.seed.is_set() ? MostCount : 0;
+  expect("run.first_step", run.first_step, 0, most);
+  expect("seed.updates", plan_.seed.updates, 0, most);
+  expect("seed.steps_before", plan_.seed.steps_before, 0, most);
+  for (const TokenSource& source : plan_.data.sources) {
+    expect("source.first_sample", source.first_sample, 0, most);
+  }
+  for (const Parameter& parameter : plan_.parameters) {
+    expect("parameter.first_update", parameter.first_update, 0, parameter.trainable ? plan_.seed.updates : 0);
+  }
   if (!(run.max_minutes >= 0 && run.max_minutes <= MostMinutes)) {
     findings_.Add("setting-range"_rule, "run.max_minutes is {}, expected 0 to {}", run.max_minutes, MostMinutes);
   }

@@ -9,6 +9,7 @@
 #include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/checkpoint/pieces.h"
+#include "compiler/checkpoint/stage.h"
 #include "compiler/plan/sample_quotas.h"
 #include "runtime/checkpoint/another_run.h"
 
@@ -110,6 +111,52 @@ auto DigestedOf(const Seed& seed) -> std::string_view {
   CHECK(false, "format {}", static_cast<int>(seed.format));
 }
 
+/// Compares the token files that a stage goes on with. Digests count where both sides have them.
+auto CompareKeptData(const ManifestData& there, const ManifestData& here) -> Differences {
+  Differences data;
+  if (here.sources.empty()) {
+    // Held-out files and targets come after the tokens.
+    const std::string& tokens = here.fingerprint;
+    data.Compare("what `data.tokens` holds", there.fingerprint.substr(0, tokens.size()), tokens);
+  }
+  for (size_t s = 0; s < std::max<size_t>(here.sources.size(), 1); ++s) {
+    const auto found = here.sources.empty()
+                           ? there.sources.end()
+                           : std::ranges::find(there.sources, here.sources[s].name, &ManifestSource::name);
+    const auto index = static_cast<size_t>(found - there.sources.begin());
+    if (found != there.sources.end()) {
+      data.Compare(fmt::format("what source {} holds", found->name), found->fingerprint, here.sources[s].fingerprint);
+    }
+    if ((here.sources.empty() || found != there.sources.end()) && index < there.digests.size() &&
+        s < here.digests.size()) {
+      data.Compare("the digest of all bytes of the token files", there.digests[index], here.digests[s]);
+    }
+  }
+  return data;
+}
+
+/// Checks that the plan takes from the checkpoint that it continues what that gives.
+auto MatchStage(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
+  const Plan& plan = *options.plan;
+  if (!plan.seed.continues()) {
+    return Success{};
+  }
+  const KeepsPart keeps = KeptBy(plan);
+  ASSIGN_OR_RETURN(const auto stage, StageOf(manifest, keeps));
+  const std::string difference = StageDifference(manifest, stage, plan);
+  FAIL_IF(!difference.empty(), ExitCode::Checkpoint, "it is not as the plan says: {}; make the plan again", difference);
+  const std::string fault = StageFault(manifest, plan, keeps);
+  FAIL_IF(!fault.empty(), ExitCode::Checkpoint, "the run cannot continue it: {}", fault);
+  if (keeps(StagePart::Data)) {
+    const Differences data =
+        CompareKeptData(manifest.data, DescribeData(plan, plan.data.is_mixture() ? "" : options.source_fingerprints[0],
+                                                    options.source_fingerprints, options.data_digests));
+    FAIL_IF(!data.empty(), ExitCode::Checkpoint,
+            "the run goes on with other data: {}; put them back, or add \"data\" to `reset`", data.Text());
+  }
+  return Success{};
+}
+
 auto MatchSeed(const Manifest& manifest, std::string_view digest, const Seed& seed) -> Status {
   FAIL_IF(digest != seed.manifest, ExitCode::Checkpoint,
           "it is not the one that the plan was made for: the digest of its {} is {}, the plan says {}; make the plan "
@@ -146,7 +193,8 @@ auto MatchWeights(const Manifest& manifest, const CheckpointReaderOptions& optio
   // A finished run has no steps left to compare.
   const int64_t done = std::min(manifest.step, plan.run.steps);
   ASSIGN_OR_RETURN(const auto other,
-                   FirstOtherStep({before, there.steps}, {plan.data, plan.run.steps}, SamplesPerStep(plan), done));
+                   FirstOtherStep({before, {there.steps, plan.run.first_step}},
+                                  {plan.data, plan.run.schedule_steps()}, SamplesPerStep(plan), done));
   FAIL_IF(other >= 0 && !weights.empty(), ExitCode::Checkpoint,
           "checkpoint of a run over other data: by `data.source.weight`, step {} has other samples than it was "
           "trained on: {}; put it back, or {}",
@@ -194,10 +242,30 @@ class TypeChanges {
   std::map<std::pair<DType, DType>, Change> changes_;
 };
 
+/// Returns what of the stage that the run is the plan has otherwise.
+auto StageOfRunDifference(const Manifest& manifest, const Plan& plan) -> std::string {
+  const ManifestSeed& there = manifest.seed;
+  const ManifestSeed here = RecordOf(plan);
+  Differences stage;
+  stage.Compare("the number of steps before", there.steps_before, here.steps_before);
+  stage.Compare("the number of updates before", there.updates, here.updates);
+  stage.Compare("the first step of the schedules", there.first_step, here.first_step);
+  const auto& samples = manifest.data.first_samples;
+  for (size_t s = 0; s < plan.data.sources.size(); ++s) {
+    stage.Compare(fmt::format("the first sample of source {}", s), s < samples.size() ? samples[s] : 0,
+                  plan.data.sources[s].first_sample);
+  }
+  return stage.Text();
+}
+
 /// A run keeps what it began from; which seed the recipe names now must be that one, or none.
 auto MatchRunsSeed(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
   const Seed& seed = options.plan->seed;
   const ManifestSeed& there = manifest.seed;
+  const std::string stage = StageOfRunDifference(manifest, *options.plan);
+  FAIL_IF(!stage.empty(), ExitCode::Checkpoint,
+          "the run continues {}, and {}; put `start.first` back, or start another run: {}",
+          ToText(Seed{.run_id = there.run_id, .step = there.step}), stage, OptionsOfAnotherRun(options));
   // Where no recipe was recorded, nor was a seed.
   if (!seed.is_set() || there.digest == seed.manifest || manifest.recipe.empty()) {
     return Success{};
@@ -371,8 +439,11 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
 }  // namespace
 
 auto MatchPlan(const Manifest& manifest, std::string_view digest, const CheckpointReaderOptions& options) -> Status {
-  return options.purpose == ReadPurpose::Seed ? MatchSeed(manifest, digest, options.plan->seed)
-                                              : MatchRun(manifest, options);
+  if (options.purpose == ReadPurpose::Seed) {
+    RETURN_IF_ERROR(MatchSeed(manifest, digest, options.plan->seed));
+    return MatchStage(manifest, options);
+  }
+  return MatchRun(manifest, options);
 }
 
 }  // namespace shardc

@@ -46,7 +46,8 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
 auto DescribeState(const Plan& plan, Manifest& manifest) -> void {
   manifest.mesh = plan.mesh;
   for (const Parameter& parameter : plan.parameters) {
-    manifest.tensors[parameter.name] = {.shape = parameter.shape, .dtype = parameter.dtype};
+    manifest.tensors[parameter.name] = {
+        .shape = parameter.shape, .dtype = parameter.dtype, .first_update = parameter.first_update};
   }
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     const auto index = static_cast<int64_t>(manifest.layouts.size());

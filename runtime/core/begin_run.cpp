@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "compiler/base/stopwatch.h"
+#include "compiler/checkpoint/stage.h"
+#include "compiler/checkpoint/stage_changes.h"
 #include "compiler/plan/init_rule.h"
 #include "runtime/control/agree.h"
 #include "runtime/core/check_state.h"
@@ -20,11 +22,11 @@ auto RankRunner::StartFirst() -> Status {
   const Seed& seed = rank_.plan().seed;
   std::unique_ptr<CheckpointReader> reader;
   if (seed.is_set()) {
-    auto opened = CheckpointReader::Open(
-        {.path = seed.path, .plan = &rank_.plan(), .purpose = ReadPurpose::Seed, .control = &rank_.control()});
-    FAIL_IF(!opened, opened.error().code, "the run begins from another's parameters: {}", opened.error().message);
+    auto opened = checkpoints_.OpenSeed();
+    FAIL_IF(!opened, opened.error().code, "the run begins from another's {}: {}",
+            seed.updates > 0 ? "parameters and moments" : "parameters", opened.error().message);
     reader = *std::move(opened);
-    checkpoints_.writer().set_seed({.run_id = seed.run_id, .step = seed.step, .digest = seed.manifest});
+    checkpoints_.writer().set_seed(RecordOf(rank_.plan()));
     begun_.start = {.kind = AttemptStart::Kind::Seed,
                     .path = seed.path,
                     .step = seed.step,
@@ -37,10 +39,10 @@ auto RankRunner::StartFirst() -> Status {
     ASSIGN_OR_RETURN(begun_.seed_manifest, reader->Record());
   }
   RETURN_IF_ERROR(CheckFirstState(rank_.binder()));
-  // The moments are zero.
-  RETURN_IF_ERROR(CompareReplicas(rank_.binder(), std::array{StateRole::Parameter}));
+  // Moments are zero if none are loaded.
+  RETURN_IF_ERROR(CompareReplicas(rank_.binder(), std::span(StateRoles).first(seed.updates > 0 ? StateRoles.size() : 1)));
   if (rank_.leads()) {
-    TellFirst();
+    TellFirst(reader.get());
   }
   return Success{};
 }
@@ -56,10 +58,11 @@ auto RankRunner::MakeFirstState(CheckpointReader* seed) -> Status {
     fired = seed->CheckMapped();
   }
   rank_.services().seed = nullptr;
+  rank_.scalars()[rank_.plan().ScalarOf(ScalarRole::Updates)] = static_cast<double>(rank_.plan().seed.updates);
   return fired;
 }
 
-auto RankRunner::TellFirst() const -> void {
+auto RankRunner::TellFirst(const CheckpointReader* reader) const -> void {
   const Seed& seed = rank_.plan().seed;
   const std::string why = fmt::format("no earlier checkpoint in {}", checkpoints_.directory());
   if (!seed.is_set()) {
@@ -71,10 +74,17 @@ auto RankRunner::TellFirst() const -> void {
                                     [](const Parameter& parameter) { return LoadedTensorOf(parameter).has_value(); });
   const std::vector<bool> reads = ReadsSeed(rank_.plan());
   const auto read = std::count(reads.begin(), reads.end(), true);
-  rank_.Say(fmt::format("run {}: started from seed {} ({}), {} parameters loaded{}{}, {} generated ({})\n",
-                        rank_.plan().run.run_id, seed.path, ToText(seed), loaded, ConversionsOf(rank_.plan()),
+  const std::string kept = KeptText(rank_.plan());
+  rank_.Say(fmt::format("run {}: {} {} ({}), {} parameters loaded{}{}, {} generated{} ({})\n",
+                        rank_.plan().run.run_id, kept.empty() ? "started from seed" : "continues", seed.path,
+                        ToText(seed), loaded, ConversionsOf(rank_.plan()),
                         read == 0 ? "" : fmt::format(", {} read by rules", read),
-                        rank_.plan().parameters.size() - loaded - read, why));
+                        rank_.plan().parameters.size() - loaded - read, kept.empty() ? "" : "; " + kept, why));
+  if (reader != nullptr && !kept.empty()) {
+    for (const std::string& change : StageChanges(reader->manifest(), rank_.plan())) {
+      rank_.Say(fmt::format("  {}\n", change));
+    }
+  }
 }
 
 auto RankRunner::Resume(const CheckpointInfo& newest) -> Status {

@@ -53,7 +53,7 @@ auto BoundRank::StartGuard() -> Status {
 }
 
 auto BoundRank::OpenTokens() -> Status {
-  ASSIGN_OR_RETURN(tokens_, TokenReader::Open(plan_.data, plan_.heads, {SamplesPerStep(plan_), plan_.run.steps}));
+  ASSIGN_OR_RETURN(tokens_, TokenReader::Open(plan_.data, plan_.heads, {SamplesPerStep(plan_), plan_.run.schedule_steps()}));
   services_.tokens = tokens_.get();
   return Success{};
 }
@@ -64,7 +64,7 @@ auto BoundRank::ReadSchedules() -> Status {
       auto parsed = ParseExpr(plan_.scalars[id].expression, ExprKind::Schedule);
       FAIL_IF(!parsed.ok(), ExitCode::RecipeRejected, "schedule {}: {}", plan_.scalars[id].name,
               parsed.errors.front().message);
-      schedules_.emplace_back(id, StepEvaluator(std::move(parsed.value), plan_.run.steps));
+      schedules_.emplace_back(id, StepEvaluator(std::move(parsed.value), plan_.run.schedule_steps()));
     }
   }
   return Success{};

@@ -50,14 +50,22 @@ auto RunCheckpoints::Choose() const -> ErrorOr<std::optional<CheckpointInfo>> {
   return ChooseNewest(directory_, rank_.plan().run.run_id, rank_.control());
 }
 
+auto RunCheckpoints::OptionsOf(const std::string& path, ReadPurpose purpose) const -> CheckpointReaderOptions {
+  return {.path = path,
+          .plan = &rank_.plan(),
+          .data_fingerprint = rank_.tokens().Fingerprint(),
+          .source_fingerprints = rank_.tokens().SourceFingerprints(),
+          .data_digests = rank_.context().data_digests,
+          .purpose = purpose,
+          .control = &rank_.control()};
+}
+
+auto RunCheckpoints::OpenSeed() -> ErrorOr<std::unique_ptr<CheckpointReader>> {
+  return CheckpointReader::Open(OptionsOf(rank_.plan().seed.path, ReadPurpose::Seed));
+}
+
 auto RunCheckpoints::Open(const std::string& path, ReadPurpose purpose) -> Status {
-  ASSIGN_OR_RETURN(reader_, CheckpointReader::Open({.path = path,
-                                                    .plan = &rank_.plan(),
-                                                    .data_fingerprint = rank_.tokens().Fingerprint(),
-                                                    .source_fingerprints = rank_.tokens().SourceFingerprints(),
-                                                    .data_digests = rank_.context().data_digests,
-                                                    .purpose = purpose,
-                                                    .control = &rank_.control()}));
+  ASSIGN_OR_RETURN(reader_, CheckpointReader::Open(OptionsOf(path, purpose)));
   restored_from_ = path;
   rank_.services().reader = reader_.get();
   rank_.BindSection(SectionKind::Restore);

@@ -31,6 +31,8 @@ class RunCheckpoints {
   auto Choose() const -> ErrorOr<std::optional<CheckpointInfo>>;
   /// Opens a checkpoint and binds the section that reads it. Collective.
   auto Open(const std::string& path, ReadPurpose purpose) -> Status;
+  /// Opens the seed of the plan, which has one. Collective. Errors: as CheckpointReader::Open.
+  auto OpenSeed() -> ErrorOr<std::unique_ptr<CheckpointReader>>;
 
   auto directory() const -> const std::string& { return directory_; }
   auto writer() -> CheckpointWriter& { return *writer_; }
@@ -40,6 +42,8 @@ class RunCheckpoints {
   auto newest() const -> const std::string&;
 
  private:
+  auto OptionsOf(const std::string& path, ReadPurpose purpose) const -> CheckpointReaderOptions;
+
   BoundRank& rank_;
   std::string directory_;
   std::unique_ptr<CheckpointReader> reader_;

@@ -26,22 +26,24 @@ static auto HasNoEffect(const std::string& key) -> bool {
 }
 
 /// Returns the learning rate by step.
-static auto ScheduleOf(const PlanKeys& keys) -> std::optional<StepEvaluator> {
+static auto ScheduleOf(const PlanKeys& keys, int64_t first_step) -> std::optional<StepEvaluator> {
   constexpr size_t MaxLength = 10'000;
   if (!keys.optimizer.lr || keys.optimizer.lr->text.size() > MaxLength || !keys.train.steps) {
     return std::nullopt;
   }
   auto parsed = ParseExpr(keys.optimizer.lr->text, ExprKind::Schedule);
-  return parsed.ok() ? std::optional(StepEvaluator(std::move(parsed.value), *keys.train.steps)) : std::nullopt;
+  return parsed.ok() ? std::optional(StepEvaluator(std::move(parsed.value), {*keys.train.steps, first_step}))
+                     : std::nullopt;
 }
 
 /// Returns "lr of step 21 is 1.18e-4, was 1.06e-4", for the first remaining step whose rate changed. Empty if all rates
 /// are the same, or cannot be compared. A step that the run did not have before is compared only if it is the next one.
-static auto RateChange(const PlanKeys& before, const PlanKeys& now, int64_t completed) -> std::string {
+static auto RateChange(const PlanKeys& before, const PlanKeys& now, int64_t completed, int64_t first_step)
+    -> std::string {
   // A second's worth. Beyond it, a schedule that is the same so far is taken for the same.
   constexpr int64_t MostSteps = 1'000'000;
-  auto was = ScheduleOf(before);
-  auto is = ScheduleOf(now);
+  auto was = ScheduleOf(before, first_step);
+  auto is = ScheduleOf(now, first_step);
   if (!was || !is) {
     return {};
   }
@@ -84,7 +86,7 @@ auto WhatChanged(const std::map<std::string, std::string>& before, const Plan& p
   }
   KeysRead was = ReadKeys(before);
   PlanKeys is = KeysOf(plan);
-  const std::string rate = RateChange(was.keys, is, step);
+  const std::string rate = RateChange(was.keys, is, step, plan.run.first_step);
   TakeOutWhatStays(was.keys);
   TakeOutWhatStays(is);
   std::vector<KeyDifference> changes = DifferencesOf(was.keys, is);

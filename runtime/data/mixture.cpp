@@ -14,7 +14,7 @@ Mixture::Mixture(const DataSource& data, int64_t samples_per_step, SampleQuotas 
   SpreadSlots();
 }
 
-auto Mixture::Create(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<Mixture> {
+auto Mixture::Create(const DataSource& data, int64_t samples_per_step, RunSteps steps) -> ErrorOr<Mixture> {
   ASSIGN_OR_RETURN(auto quotas, SampleQuotas::Create(data, samples_per_step, steps));
   return Mixture(data, samples_per_step, std::move(quotas));
 }

@@ -32,7 +32,7 @@ struct MixedSample {
 class Mixture {
  public:
   /// Requires: as SampleShares::Create. Errors: its, and those of SampleQuotas::Next at step 0.
-  static auto Create(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<Mixture>;
+  static auto Create(const DataSource& data, int64_t samples_per_step, RunSteps steps) -> ErrorOr<Mixture>;
 
   /// Where the sample with this running number is found. Errors: those of SampleQuotas::Next.
   /// Cost: constant in the step of the call before; a later step is reached through all between, an earlier one from

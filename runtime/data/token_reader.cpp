@@ -119,7 +119,7 @@ auto TokenReader::PositionOf(Split split, int64_t index) -> ErrorOr<std::optiona
     ASSIGN_OR_RETURN(sample, mixture_->At(index));
   }
   SourceStream& source = sources_[sample.source];
-  return std::optional(SourcePosition{&source.tokens(), source.BeginOfTrain(sample.index)});
+  return std::optional(SourcePosition{&source.tokens(), source.BeginOfTrain(data_.sources[sample.source].first_sample + sample.index)});
 }
 
 auto TokenReader::PositionOfEval(int64_t index) -> std::optional<SourcePosition> {
@@ -139,7 +139,7 @@ auto TokenReader::ReadIds(Split split, int64_t index) -> ErrorOr<bool> {
   if (synthetic_) {
     const bool exists = split == Split::Train || index < num_eval_samples();
     if (exists) {
-      synthetic_->Make(split, index, ids_.data());
+      synthetic_->Make(split, split == Split::Train ? data_.sources.front().first_sample + index : index, ids_.data());
     }
     return exists;
   }

@@ -27,7 +27,7 @@ struct SourceUse {
 /// What a mixture depends on beside its sources.
 struct RunSize {
   int64_t samples_per_step = 0;
-  int64_t steps = 0;
+  RunSteps steps;
 };
 
 /// One rank's reader. Not safe to use from two threads at once.

@@ -33,13 +33,17 @@ struct UpdateShare {
   Interval in_slice;
   double weight_decay = 0;
   double lr_scale = 1;
+  /// The number of updates before the first that the moments have seen.
+  int64_t first_update = 0;
 };
+
 /// Returns a share for each owned segment, in the order of the table; padding is in none.
 inline auto UpdateShares(const Plan& plan, SubVectorId id, int64_t rank) -> std::vector<UpdateShare> {
   std::vector<UpdateShare> shares;
   for (const OwnedSegment& segment : OwnedSegments(plan, id, rank)) {
-    const OptimizerGroup& group = plan.groups[plan.parameters[segment.parameter].group];
-    shares.push_back({segment.in_slice, group.weight_decay, group.lr_scale});
+    const Parameter& parameter = plan.parameters[segment.parameter];
+    const OptimizerGroup& group = plan.groups[parameter.group];
+    shares.push_back({segment.in_slice, group.weight_decay, group.lr_scale, parameter.first_update});
   }
   return shares;
 }
@@ -47,7 +51,7 @@ inline auto UpdateShares(const Plan& plan, SubVectorId id, int64_t rank) -> std:
 /// Returns the factors of a share's update without that of its gradient, which a kernel reads when the update runs.
 inline auto FactorsOf(const op::Adamw& op, const UpdateShare& share, const ScalarTable& scalars) -> AdamwFactors {
   // `updates` counts the updates before this one.
-  const double t = scalars[op.updates] + 1;
+  const double t = scalars[op.updates] - static_cast<double>(share.first_update) + 1;
   const double bias1 = 1 - std::pow(op.beta1, t);
   const double bias2 = 1 - std::pow(op.beta2, t);
   const double lr = scalars[op.lr] * share.lr_scale;

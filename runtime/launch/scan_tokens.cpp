@@ -87,7 +87,7 @@ static auto CheckEach(const std::vector<FileList>& lists, TokenFormat format) ->
 
 /// Returns ScannedTokens::files. Errors: the files are not fit for a run.
 static auto IdentifyFiles(const Plan& plan, const std::vector<FileList>& lists) -> ErrorOr<std::string> {
-  const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
+  const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.schedule_steps()});
   ASSIGN_OR_RETURN(const auto identity, tokens ? IdentityOf(lists, plan.data.format) : tokens.error());
   std::string files = fmt::format("{}; {}, below {}", identity, ToText(plan.data.format), plan.data.vocab);
   for (const TargetHead& head : plan.heads) {

@@ -21,6 +21,7 @@ auto Bind(const op::AllGather& op, Binder& binder) -> Kernel;
 auto Bind(const op::ReduceScatter& op, Binder& binder) -> Kernel;
 auto Bind(const op::AllReduce& op, Binder& binder) -> Kernel;
 auto Bind(const op::Initialize& op, Binder& binder) -> Kernel;
+auto Bind(const op::LoadMoment& op, Binder& binder) -> Kernel;
 auto Bind(const op::LoadParameter& op, Binder& binder) -> Kernel;
 auto Bind(const op::SaveBegin& op, Binder& binder) -> Kernel;
 auto Bind(const op::SaveShard& op, Binder& binder) -> Kernel;

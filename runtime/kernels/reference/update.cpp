@@ -49,15 +49,15 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
                      exp_avg_sq = Elements(binder, op.exp_avg_sq), copy = ElementsIfSet(binder, op.copy),
                      shares = UpdateShares(plan, op.sub_vector, binder.rank()),
                      &scalars = std::as_const(binder.scalars()), op](const Moment& moment) {
-    // `updates` counts the updates before this one.
-    const double t = scalars[op.updates] + 1;
-    const double bias1 = 1 - std::pow(op.beta1, t);
-    const double bias2 = 1 - std::pow(op.beta2, t);
     const at::Tensor gradient_N = gradient.Read(moment) * *factor.At(moment);
     const at::Tensor parameter_N = parameter.Read(moment);
     const at::Tensor exp_avg_N = exp_avg.Read(moment);
     const at::Tensor exp_avg_sq_N = exp_avg_sq.Read(moment);
-    for (const auto& [in_slice, weight_decay, lr_scale] : shares) {
+    for (const auto& [in_slice, weight_decay, lr_scale, first_update] : shares) {
+      // `updates` counts the updates before this one.
+      const double t = scalars[op.updates] - static_cast<double>(first_update) + 1;
+      const double bias1 = 1 - std::pow(op.beta1, t);
+      const double bias2 = 1 - std::pow(op.beta2, t);
       const double lr = scalars[op.lr] * lr_scale;
       const at::Tensor g = Part(gradient_N, in_slice);
       const at::Tensor m = Part(exp_avg_N, in_slice) * op.beta1 + g * (1 - op.beta1);
@@ -84,7 +84,7 @@ auto Bind(const op::Sgd& op, Binder& binder) -> Kernel {
                      &scalars = std::as_const(binder.scalars()), op](const Moment& moment) {
     const at::Tensor gradient_N = gradient.Read(moment) * *factor.At(moment);
     const at::Tensor parameter_N = parameter.Read(moment);
-    for (const auto& [in_slice, weight_decay, lr_scale] : shares) {
+    for (const auto& [in_slice, weight_decay, lr_scale, first_update] : shares) {
       at::Tensor g = Part(gradient_N, in_slice) + Part(parameter_N, in_slice) * weight_decay;
       if (momentum_buffer) {
         const at::Tensor b = Part(momentum_buffer->Read(moment), in_slice) * op.momentum + g;

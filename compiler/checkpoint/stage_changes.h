@@ -1,0 +1,16 @@
+// What a stage does otherwise than the run that it continues, key by key, each with what follows from it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/checkpoint/manifest.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// Returns "model.seq 1024 -> 4096: positions from 1024 on were not trained"; empty if nothing differs, or one of both
+/// has no recipe. A default that is spelled out is no change.
+auto StageChanges(const Manifest& manifest, const Plan& plan) -> std::vector<std::string>;
+
+}  // namespace shardc
