@@ -22,7 +22,7 @@ auto Verify(const op::LoadMoment& op, const Plan& plan, OpCheck& check) -> void 
                "{} does not lie in v{}", parameter.name, op.sub_vector.index);
   const auto block = LoadedBlockOf(parameter);
   check.Expect(block && block->indices.empty() && TakesMoments(plan, parameter), "load_moment-c3"_rule,
-               "{} begins as {}, with the moments of {} updates less than the {} of the seed", parameter.name,
+               "{} begins as {}; the first update of its moments is {}, and the seed has {}", parameter.name,
                parameter.init, parameter.first_update, plan.seed.updates);
 }
 

@@ -186,7 +186,13 @@ static auto SeedJson(const Seed& seed, const SeedUse& use) -> Json {
           {"manifest", seed.manifest},
           {"loaded", {{"parameters", use.num_loaded}, {"elements", use.loaded_elements}}},
           {"read", {{"parameters", use.num_read}, {"elements", use.read_elements}}},
-          {"generated", {{"parameters", use.num_generated}, {"elements", use.generated_elements}}}};
+          {"generated", {{"parameters", use.num_generated}, {"elements", use.generated_elements}}},
+          {"unused", use.unused},
+          {"read_by_rank", use.read_by_rank.value},
+          {"continues",
+           {{"steps_before", seed.steps_before},
+            {"updates", seed.updates},
+            {"parameters_with_moments", use.num_with_moments}}}};
 }
 
 /// Returns null if there is nothing to report of the data.

@@ -8,7 +8,9 @@
 #include <unordered_set>
 
 #include "compiler/ops/loss.h"
+#include "compiler/ops/ops.h"
 #include "compiler/ops/unit_collectives.h"
+#include "compiler/plan/header.h"
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/loops.h"
 #include "compiler/plan/text.h"
@@ -58,6 +60,7 @@ static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
   return uses;
 }
 
+/// Requires: the plan has a seed.
 static auto SeedUseOf(const Plan& plan) -> SeedUse {
   SeedUse use;
   const std::vector<bool> reads = ReadsSeed(plan);
@@ -69,6 +72,16 @@ static auto SeedUseOf(const Plan& plan) -> SeedUse {
     (is_loaded ? use.loaded_elements
      : is_read ? use.read_elements
                : use.generated_elements) += parameter.num_elements();
+    use.num_with_moments += is_loaded && TakesMoments(plan, parameter) ? 1 : 0;
+  }
+  if (const auto first = KeysOf(plan).start.first) {
+    use.unused = first->unused.value_or(std::vector<std::string>());
+  }
+  for (const Op& op : plan.section(SectionKind::Init).ops) {
+    const StateUse state = FactsOf(op).state;
+    if (state == StateUse::Load || state == StateUse::LoadMoment) {
+      use.read_by_rank = use.read_by_rank + VisitBody(op.body, [&](const auto& own) { return Cost(own, plan).written; });
+    }
   }
   return use;
 }
@@ -219,7 +232,9 @@ auto Explain(const Plan& plan) -> Report {
   AddRingsAndLoss(plan, report);
   report.gradient_sums = GradientSumsOf(plan);
   report.init = InitOf(plan);
-  report.seed = SeedUseOf(plan);
+  if (plan.seed.is_set()) {
+    report.seed = SeedUseOf(plan);
+  }
   report.schedules = SchedulesOf(plan);
   report.mixture = MixtureOf(plan);
   return report;

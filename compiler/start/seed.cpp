@@ -128,24 +128,25 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
 /// Returns the checkpoint that is continued: the directory itself, or the newest one of a run directory. A run that has
 /// begun stays with the one that it began from, as long as that is there or the run has a checkpoint of its own.
 static auto ContinuedPath(const std::string& path, const Recipe& recipe, const std::string& run_dir) -> std::string {
+  namespace fs = std::filesystem;
   std::error_code unknown;
-  const std::filesystem::path folder(path);
-  const std::string newest =
-      std::filesystem::exists(folder / ManifestName, unknown) ? "" : NewestBelow(path);
-  if (newest.empty()) {
+  const fs::path folder(path);
+  if (fs::exists(folder / ManifestName, unknown) || IsCheckpointName(folder.filename().string())) {
     return path;
   }
+  const std::string newest = NewestBelow(path);
   const auto opened = OpenDirectory(PosixFs(), run_dir);
   auto text = opened ? ReadFileAt(*opened, SeedRecordName, MaxManifestBytes) : opened.error();
   const auto begun = text ? SeedContentsFromRecord(*std::move(text)) : text.error();
-  if (!begun) {
-    return newest;
+  if (begun) {
+    const std::string own = recipe.checkpoint.dir.is_set ? ResolvedPath(recipe, *recipe.checkpoint.dir) : run_dir;
+    const fs::path of_record = (newest.empty() ? folder / "checkpoints" : fs::path(newest).parent_path()) /
+                               CheckpointName(begun->manifest.step);
+    if (fs::exists(of_record / ManifestName, unknown) || !NewestBelow(own).empty()) {
+      return of_record.string();
+    }
   }
-  const auto of_record =
-      std::filesystem::path(newest).parent_path() / CheckpointName(begun->manifest.step);
-  const std::string own = recipe.checkpoint.dir.is_set ? ResolvedPath(recipe, *recipe.checkpoint.dir) : run_dir;
-  return std::filesystem::exists(of_record / ManifestName, unknown) || !NewestBelow(own).empty() ? of_record.string()
-                                                                                                 : newest;
+  return newest.empty() ? path : newest;
 }
 
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint> {

@@ -10,8 +10,9 @@
 #include "compiler/base/text/joined.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/checkpoint/stage.h"
-#include "compiler/plan/sample_quotas.h"
 #include "runtime/checkpoint/another_run.h"
+#include "runtime/checkpoint/differences.h"
+#include "runtime/checkpoint/match_data.h"
 
 namespace shardc {
 
@@ -19,72 +20,6 @@ namespace {
 
 /// Names that a message lists, at most.
 constexpr size_t MostNamed = 5;
-
-/// Collects "x is 4 in the checkpoint, 6 in this run".
-class Differences {
- public:
-  template <class T>
-  auto Compare(std::string_view what, const T& there, const T& here) -> void {
-    if (there != here) {
-      found_.push_back(fmt::format("{} is {} in the checkpoint, {} in this run", what, there, here));
-    }
-  }
-  auto empty() const -> bool { return found_.empty(); }
-  auto Text() const -> std::string { return fmt::format("{}", fmt::join(found_, "; ")); }
-
- private:
-  std::vector<std::string> found_;
-};
-
-/// Compares what two mixtures read. Their weights are compared by samples (MatchWeights).
-auto CompareSources(Differences& data, const ManifestData& there, const ManifestData& here) -> void {
-  const auto names = [](const ManifestData& side) {
-    return side.sources.empty()
-               ? std::string("one stream")
-               : fmt::format("{}", fmt::join(Mapped<std::string_view>(side.sources, &ManifestSource::name), ", "));
-  };
-  data.Compare("`data.tokens` or `data.source`: what is read", names(there), names(here));
-  if (!data.empty()) {
-    return;
-  }
-  for (size_t s = 0; s < there.sources.size(); ++s) {
-    const std::string& name = there.sources[s].name;
-    data.Compare(fmt::format("`data.source.tokens`: the token stream of {}", name), there.sources[s].fingerprint,
-                 here.sources[s].fingerprint);
-  }
-}
-
-/// Compares the digests of token files whose fingerprints agree. A side may have no digests.
-auto CompareDigests(Differences& data, const ManifestData& there, const ManifestData& here) -> void {
-  for (size_t i = 0; i < std::min(there.digests.size(), here.digests.size()); ++i) {
-    const std::string list = i < here.sources.size() ? "of source " + here.sources[i].name
-                             : i == 0                ? "that `data.tokens` names"
-                                                     : "of targets or of `data.eval`";
-    data.Compare(fmt::format("the digest of all bytes of the files {}", list), there.digests[i], here.digests[i]);
-  }
-}
-
-auto CompareData(const ManifestData& there, const ManifestData& here) -> Differences {
-  Differences data;
-  if (there.sources.empty() && here.sources.empty()) {
-    data.Compare("what the token files hold (`data.tokens`, `data.targets`, `data.eval`, `data.format`)",
-                 there.fingerprint, here.fingerprint);
-  } else {
-    CompareSources(data, there, here);
-    if (data.empty()) {
-      data.Compare("what `data.eval` gives", there.fingerprint, here.fingerprint);
-    }
-  }
-  if (data.empty()) {
-    CompareDigests(data, there, here);
-  }
-  data.Compare("data.order", ToText(there.order), ToText(here.order));
-  data.Compare("data.seed", there.seed, here.seed);
-  data.Compare("data.eval_tokens", there.eval_tokens, here.eval_tokens);
-  data.Compare("model.seq", there.seq, here.seq);
-  data.Compare("`batch.global`: tokens per step", there.tokens_per_step, here.tokens_per_step);
-  return data;
-}
 
 /// The states that the plan keeps of each parameter.
 auto RolesOf(const Plan& plan, ReadPurpose purpose) -> std::map<std::string, std::set<StateRole>> {
@@ -111,30 +46,6 @@ auto DigestedOf(const Seed& seed) -> std::string_view {
   CHECK(false, "format {}", static_cast<int>(seed.format));
 }
 
-/// Compares the token files that a stage goes on with. Digests count where both sides have them.
-auto CompareKeptData(const ManifestData& there, const ManifestData& here) -> Differences {
-  Differences data;
-  if (here.sources.empty()) {
-    // Held-out files and targets come after the tokens.
-    const std::string& tokens = here.fingerprint;
-    data.Compare("what `data.tokens` holds", there.fingerprint.substr(0, tokens.size()), tokens);
-  }
-  for (size_t s = 0; s < std::max<size_t>(here.sources.size(), 1); ++s) {
-    const auto found = here.sources.empty()
-                           ? there.sources.end()
-                           : std::ranges::find(there.sources, here.sources[s].name, &ManifestSource::name);
-    const auto index = static_cast<size_t>(found - there.sources.begin());
-    if (found != there.sources.end()) {
-      data.Compare(fmt::format("what source {} holds", found->name), found->fingerprint, here.sources[s].fingerprint);
-    }
-    if ((here.sources.empty() || found != there.sources.end()) && index < there.digests.size() &&
-        s < here.digests.size()) {
-      data.Compare("the digest of all bytes of the token files", there.digests[index], here.digests[s]);
-    }
-  }
-  return data;
-}
-
 /// Checks that the plan takes from the checkpoint that it continues what that gives.
 auto MatchStage(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
   const Plan& plan = *options.plan;
@@ -148,11 +59,9 @@ auto MatchStage(const Manifest& manifest, const CheckpointReaderOptions& options
   const std::string fault = StageFault(manifest, plan, keeps);
   FAIL_IF(!fault.empty(), ExitCode::Checkpoint, "the run cannot continue it: {}", fault);
   if (keeps(StagePart::Data)) {
-    const Differences data =
-        CompareKeptData(manifest.data, DescribeData(plan, plan.data.is_mixture() ? "" : options.source_fingerprints[0],
-                                                    options.source_fingerprints, options.data_digests));
-    FAIL_IF(!data.empty(), ExitCode::Checkpoint,
-            "the run goes on with other data: {}; put them back, or add \"data\" to `reset`", data.Text());
+    const std::string others = OtherFiles(manifest.data, options);
+    FAIL_IF(!others.empty(), ExitCode::Checkpoint,
+            "the run goes on with other data: {}; put them back, or add \"data\" to `reset`", others);
   }
   return Success{};
 }
@@ -173,38 +82,6 @@ auto MatchSeed(const Manifest& manifest, std::string_view digest, const Seed& se
   }
   return tensors.empty() ? Status(Success{})
                          : Fail(ExitCode::Checkpoint, "it is not as the plan says: {}", tensors.Text());
-}
-
-/// Checks that the weights give the completed steps the samples that they had. A run may be made longer or shorter, and
-/// its weights may change for later steps. Requires: the sources match.
-auto MatchWeights(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
-  const Plan& plan = *options.plan;
-  const ManifestData& there = manifest.data;
-  DataSource before = plan.data;
-  Differences weights;
-  for (size_t s = 0; s < there.sources.size(); ++s) {
-    weights.Compare(fmt::format("the weight of {}", there.sources[s].name), there.sources[s].weight,
-                    before.sources[s].weight);
-    before.sources[s].weight = there.sources[s].weight;
-  }
-  if (!plan.data.is_mixture() || (weights.empty() && there.steps == plan.run.steps)) {
-    return Success{};
-  }
-  // A finished run has no steps left to compare.
-  const int64_t done = std::min(manifest.step, plan.run.steps);
-  ASSIGN_OR_RETURN(const auto other,
-                   FirstOtherStep({before, {there.steps, plan.run.first_step}},
-                                  {plan.data, plan.run.schedule_steps()}, SamplesPerStep(plan), done));
-  FAIL_IF(other >= 0 && !weights.empty(), ExitCode::Checkpoint,
-          "checkpoint of a run over other data: by `data.source.weight`, step {} has other samples than it was "
-          "trained on: {}; put it back, or {}",
-          other, weights.Text(), StartFromParameters(options));
-  FAIL_IF(other >= 0, ExitCode::Checkpoint,
-          "train.steps is {} in the checkpoint, {} in this run, and with it the weights of the sources give step "
-          "{} other samples "
-          "than it was trained on; put it back, or {}",
-          there.steps, plan.run.steps, other, StartFromParameters(options));
-  return Success{};
 }
 
 /// The recipe's key for a member of the model's identity.
@@ -321,14 +198,6 @@ auto MatchModel(const Manifest& manifest, const Plan& plan, const std::string& r
   return Success{};
 }
 
-auto MatchData(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
-  const Differences data = CompareData(manifest.data, DescribeData(*options.plan, options.data_fingerprint,
-                                                                   options.source_fingerprints, options.data_digests));
-  FAIL_IF(!data.empty(), ExitCode::Checkpoint, "checkpoint of a run over other data: {}; put it back, or {}",
-          data.Text(), StartFromParameters(options));
-  return Success{};
-}
-
 /// State that the plan needs and the checkpoint lacks, and state that the plan has no place for.
 struct StateDifference {
   std::vector<std::string> missing;
@@ -430,7 +299,6 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
   if (resume) {
     RETURN_IF_ERROR(MatchData(manifest, options));
     RETURN_IF_ERROR(MatchOptimizer(manifest, options));
-    RETURN_IF_ERROR(MatchWeights(manifest, options));
     RETURN_IF_ERROR(MatchRunsSeed(manifest, options));
   }
   return MatchState(manifest, options, remedy);

@@ -118,7 +118,8 @@ TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
        "the "
        "checkpoint, 2 in this run"},
       {"name", [](Plan& p) { p.data.sources[1].name = "text"; },
-       "what is read is web, code in the checkpoint, web, text in this run"},
+       "the weight of text is 0 in the checkpoint, 0.3 in this run; the weight of code is 0.3 in the checkpoint, 0 in "
+       "this run"},
       {"order of sources", [](Plan& p) { std::swap(p.data.sources[0], p.data.sources[1]); },
        "what is read is web, code in the checkpoint, code, web in this run"},
       {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 in the checkpoint, 3 in this run"},

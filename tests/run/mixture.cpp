@@ -99,7 +99,7 @@ TEST(MixedRun, OtherWeightsAreAnotherRun) {
            {SetWeights("0.8", "if step < 10 then 0 else 0.3"),
             "the weight of words is 0.9 - 0.4 * step / steps in the checkpoint, 0.8 in this run; put it back"},
            {"data.source=[{name=\"words\", tokens=[\"tokens.bin\"], weight=1}]",
-            "what is read is words, digits in the checkpoint, words in this run"},
+            "the weight of digits is if step < 10 then 0 else 0.3 in the checkpoint, 0 in this run"},
            {"data.source=[{name=\"words\", tokens=[\"digits.bin\"], weight=\"0.9 - 0.4 * step / steps\"}, "
             "{name=\"digits\", tokens=[\"digits.bin\"], weight=\"if step < 10 then 0 else 0.3\"}]",
             "the token stream of words is 1 file, 40000 tokens, xxh3-128 "},
@@ -115,6 +115,24 @@ TEST(MixedRun, OtherWeightsAreAnotherRun) {
   WriteText(training / "tiny.toml", std::string(TinyRecipe()));
   EXPECT_THAT(training.Run("run", {"data.eval_tokens=500"}).err,
               HasSubstr("what is read is words, digits in the checkpoint, one stream in this run"));
+}
+
+TEST(MixedRun, SourcesMayBeAddedBeforeTheyAreReadAndDroppedAfter) {
+  const MixedTraining training;
+  const std::string words = "data.source=[{name=\"words\", tokens=[\"tokens.bin\"], weight=\"0.9\"}]";
+  const std::string both = SetWeights("0.9", "if step < 20 then 0 else 0.3");
+  ASSERT_EQ(training.Run("whole", {both}).status, 0);
+  ASSERT_EQ(training.Run("run", {words, "train.steps=20"}).status, 0);
+  const Outcome rest = training.Run("run", {both});
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  ExpectSameSteps(ReadMetrics(training / "run"), ReadMetrics(training / "whole"));
+  // One that was read cannot be dropped, and one that was not can.
+  EXPECT_THAT(training.Run("run", {words}).err, HasSubstr("the weight of digits is if step < 20 then 0 else 0.3 in the "
+                                                          "checkpoint, 0 in this run"));
+  std::filesystem::remove_all(training / "whole/checkpoints/step-00000040");
+  ASSERT_EQ(training.Run("whole", {words}).status, 0);
+  ASSERT_EQ(training.Run("alone", {words}).status, 0);
+  ExpectSameSteps(ReadMetrics(training / "whole"), ReadMetrics(training / "alone"));
 }
 
 TEST(MixedRun, WeightsMayChangeForLaterSteps) {

@@ -32,7 +32,7 @@ auto OwnedStateOf(const Plan& plan, RankRunner& runner, int64_t rank) -> std::ve
 
 namespace {
 
-auto RunSteps(RankContext& context, int64_t steps, InProcessRun& run) -> ErrorOr<ExitCode> {
+auto TakeSteps(RankContext& context, int64_t steps, InProcessRun& run) -> ErrorOr<ExitCode> {
   const Plan& plan = *context.plan;
   auto made = RankRunner::Create(context);
   if (!made) {
@@ -78,7 +78,7 @@ auto RunInProcess(const Plan& plan, int64_t steps, const std::function<void(Rank
     if (prepare) {
       prepare(context);
     }
-    auto result = RunSteps(context, steps, run);
+    auto result = TakeSteps(context, steps, run);
     if (!result) {
       run.errors[static_cast<size_t>(context.rank)] = result.error().message;
     }
