@@ -10,7 +10,8 @@
 #include "compiler/checkpoint/safetensors.h"
 #include "compiler/plan/init_rule.h"
 #include "compiler/verify/verify.h"
-#include "tests/support/edited.h"
+#include "tests/support/repository.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -220,6 +221,33 @@ TEST_F(Stages, KeepNoPositionInOtherFiles) {
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("the run goes on with other data: what `data.tokens` holds is "),
                                  HasSubstr("put them back, or add \"data\" to `reset`")));
   RunStage("second", Continue("first", "", {"train.steps=1"}));
+}
+
+/// The recipes that users begin from, small.
+TEST(RecipesOfStages, TrainOneAfterAnother) {
+  const TemporaryFolder folder;
+  for (const char* file : {"web.bin", "books.bin", "best.bin"}) {
+    WriteBin(folder / file, EasyTokens(20000));
+  }
+  const std::vector<std::pair<std::string, std::string>> stages{
+      {"1_short", "started from scratch"},
+      {"2_long", "moments of 3 updates go on; the schedule begins anew; the data begin anew"},
+      {"3_anneal", "moments of 6 updates go on; the schedule begins anew; the data begin anew"}};
+  for (const auto& [stage, says] : stages) {
+    std::filesystem::copy_file(RepositoryPath("recipes/stages/" + stage + ".toml"), folder / (stage + ".toml"));
+    std::vector<std::string> command{SHARDC_BINARY_DIR "/shardc", "run", folder / (stage + ".toml")};
+    for (const std::string& set :
+         {std::string("model.layers=2"), std::string("model.hidden=32"), std::string("model.heads=2"),
+          std::string("model.kv_heads=1"), std::string("model.head_dim=16"), std::string("model.ffn=64"),
+          std::string("model.vocab=256"), std::string(stage == "1_short" ? "model.seq=32" : "model.seq=64"),
+          std::string("mesh.dp=2"), std::string("precision.compute=fp32"), std::string("batch.global=4"),
+          std::string("train.steps=3"), std::string("run.threads=1")}) {
+      command.insert(command.end(), {"--set", set});
+    }
+    const Outcome outcome = RunProcess(command);
+    ASSERT_EQ(outcome.status, 0) << stage << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(says)) << stage;
+  }
 }
 
 TEST_F(Stages, OfAPlanThatSaysOtherwiseAreRefused) {

@@ -115,11 +115,11 @@ def train(family, tied, mesh, **changes):
     done = subprocess.run([ROOT / "build" / "shardc", "run", recipe, "--run-dir", run_dir], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"shardc ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return steps_of(run_dir), saved_parameters(max((run_dir / "checkpoints").glob("step-*")))
+    return steps_of(run_dir), saved_tensors(max((run_dir / "checkpoints").glob("step-*")))
 
 
-def saved_parameters(checkpoint):
-    """The whole tensors of a checkpoint, in f64: docs/checkpoint_format.md."""
+def saved_tensors(checkpoint, role=""):
+    """The whole parameters of a checkpoint in f64, or what the optimizer keeps of them: docs/checkpoint_format.md."""
     import torch
     from safetensors import safe_open
 
@@ -130,12 +130,15 @@ def saved_parameters(checkpoint):
     for file in manifest["files"]:
         with safe_open(checkpoint / file, framework="pt") as stored:
             elements = stored.metadata()
-            for name in tensors.keys() & set(stored.keys()):
+            for name in tensors.keys():
+                stored_name = f"{name}.{role}" if role else name
+                if stored_name not in stored.keys():
+                    continue
                 # "[256, 305) of [61, 5]", or with "of columns [0, 66)" before the shape.
-                begin, end, *columns = map(int, re.findall(r"\d+", elements["elements of " + name].rpartition(" of ")[0]))
+                begin, end, *columns = map(int, re.findall(r"\d+", elements["elements of " + stored_name].rpartition(" of ")[0]))
                 box = tensors[name][..., slice(*columns)] if columns else tensors[name]
                 values = box.contiguous().view(-1)
-                values[begin:end] = stored.get_tensor(name).double().view(-1)
+                values[begin:end] = stored.get_tensor(stored_name).double().view(-1)
                 box.copy_(values.view(box.shape))
     return tensors
 
@@ -170,16 +173,23 @@ def train_model(model, tokens, seq, batch, steps):
     return losses, norms
 
 
+def config_of(family, tied, seq):
+    """The configuration of transformers' model of the sizes above."""
+    import transformers
+
+    return getattr(transformers, FAMILIES[family])(
+        num_hidden_layers=SIZES["layers"], hidden_size=SIZES["hidden"], num_attention_heads=SIZES["heads"],
+        num_key_value_heads=SIZES["kv_heads"], head_dim=SIZES["head_dim"], intermediate_size=SIZES["ffn"], vocab_size=SIZES["vocab"],
+        max_position_embeddings=seq, rope_parameters={"rope_type": "default", "rope_theta": ROPE_THETA}, rms_norm_eps=NORM_EPS,
+        tie_word_embeddings=tied, attention_dropout=0.0)
+
+
 def train_transformers(family, tied, initial, tokens):
     """The same 20 steps by transformers' model: losses, norms, parameters."""
     import torch
     import transformers
 
-    config = getattr(transformers, FAMILIES[family])(
-        num_hidden_layers=SIZES["layers"], hidden_size=SIZES["hidden"], num_attention_heads=SIZES["heads"],
-        num_key_value_heads=SIZES["kv_heads"], head_dim=SIZES["head_dim"], intermediate_size=SIZES["ffn"], vocab_size=SIZES["vocab"],
-        max_position_embeddings=SIZES["seq"], rope_parameters={"rope_type": "default", "rope_theta": ROPE_THETA}, rms_norm_eps=NORM_EPS,
-        tie_word_embeddings=tied, attention_dropout=0.0)
+    config = config_of(family, tied, SIZES["seq"])
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float64).train()
     missing, unexpected = model.load_state_dict(initial, strict=False)
     if unexpected or set(missing) - ({"lm_head.weight"} if tied else set()):
