@@ -8,17 +8,19 @@
 namespace shardc {
 
 auto OptionsOfAnotherRun(const CheckpointReaderOptions& refused) -> std::string {
-  const Plan& plan = *refused.plan;
-  std::string options = fmt::format("--set start.run_id={}-2", plan.run.run_id);
-  if (!plan.run.checkpoint_dir.empty()) {
-    options += " --unset checkpoint.dir";
-  }
+  const RunSettings& run = refused.plan->run;
+  const bool is_in_run_dir = run.checkpoint_dir.empty();
   // The folder of the run is another one than the plan's if --run-dir names it.
   const auto run_dir = std::filesystem::path(AbsolutePath(refused.path)).parent_path().parent_path();
-  if (plan.run.checkpoint_dir.empty() && run_dir != plan.run.run_dir) {
-    options += fmt::format(" --run-dir '{}-2'", run_dir.string());
+  const bool is_named = is_in_run_dir && run_dir != run.run_dir;
+  const std::string folder =
+      is_named ? run_dir.string() : (std::filesystem::path(run.run_dir).parent_path() / run.run_id).string();
+  int number = 2;
+  for (std::error_code unknown; std::filesystem::exists(fmt::format("{}-{}", folder, number), unknown);) {
+    ++number;
   }
-  return options;
+  return fmt::format("--set start.run_id={}-{}{}{}", run.run_id, number, is_in_run_dir ? "" : " --unset checkpoint.dir",
+                     is_named ? fmt::format(" --run-dir '{}-{}'", folder, number) : "");
 }
 
 auto StartFromParameters(const CheckpointReaderOptions& options) -> std::string {

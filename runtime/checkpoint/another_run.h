@@ -8,7 +8,8 @@
 
 namespace shardc {
 
-/// Returns the options with which the command that was refused starts another run, beside this one.
+/// Returns the options with which the command that was refused starts another run, beside this
+/// one, in a folder that does not exist yet.
 auto OptionsOfAnotherRun(const CheckpointReaderOptions& refused) -> std::string;
 
 /// Returns the way to go on from the parameters of a checkpoint alone, as the end of a sentence.

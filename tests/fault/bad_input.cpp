@@ -123,6 +123,14 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
   EXPECT_EQ(good.status, 0) << good.err;
 }
 
+TEST_F(BadInput, AnotherRunHasNameThatIsFree) {
+  std::filesystem::create_directory(*training_ / "run-2");
+  const Outcome outcome = training_->Run("run", {"model.hidden=64", "train.steps=30"});
+  std::filesystem::remove(*training_ / "run-2");
+  EXPECT_EQ(outcome.status, 5);
+  EXPECT_THAT(outcome.err, HasSubstr("--set start.run_id=tiny-3 --run-dir '" + (*training_ / "run-3'")));
+}
+
 TEST_F(BadInput, TokenOutOfRangeIsNamedWithItsPlace) {
   const Training training({"train.steps=20", "data.order=sequential", "checkpoint.every=1", "data.scan=0"});
   std::vector<uint16_t> ids = EasyTokens(40'000);
