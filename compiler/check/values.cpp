@@ -7,6 +7,7 @@
 #include "compiler/keys/sections.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/other_tools.h"
+#include "compiler/recipe/presets.h"
 
 namespace shardc {
 
@@ -43,7 +44,12 @@ auto CheckByteLimit(CheckContext& context, std::string_view key, const Located<B
 auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
                        const std::vector<std::string_view>& known) -> void {
   auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key, word, QuotedWords(known));
-  if (const std::string_view hint = HintOfKey("", word); !hint.empty()) {
+  const PresetRow* const preset = key == "family" ? PresetLike(word) : nullptr;
+  const std::string family = preset == nullptr ? "" : ValueIn(*preset, "model.family");
+  if (preset != nullptr && !family.substr(1).starts_with(word)) {
+    builder.Help(fmt::format("write family = {}; or, for all sizes, preset = \"{}\", one of `shardc presets`", family,
+                             preset->name));
+  } else if (const std::string_view hint = HintOfKey("", word); !hint.empty()) {
     builder.Help(std::string(hint));
   } else if (const std::string_view meant = WordMeant(word, known); !meant.empty()) {
     builder.Help(fmt::format("did you mean \"{}\"?", meant));
@@ -98,7 +104,10 @@ static auto CheckWord(CheckContext& context, const KeyInfo& key, std::string_vie
     is_known = is_known || choice.word == word;
   }
   if (is_known) {
-    context.diags().Report(at, DiagnosticKind::UnsupportedValue, key.name, word, QuotedWords(accepted));
+    context.diags()
+        .Build(at, DiagnosticKind::UnsupportedValue, key.name, word, QuotedWords(accepted))
+        .Help(std::string(HintOfKey("", word)))
+        .Emit();
   } else {
     ReportUnknownWord(context, at, key.name, word, accepted);
   }

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <csignal>
+#include <cstring>
 #include <memory>
 
 #include "compiler/base/exit_code_text.h"
 #include "compiler/base/family_keys.h"
 #include "compiler/base/mapped.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/error_reference.h"
 #include "compiler/driver/output.h"
@@ -158,6 +160,25 @@ static auto AllTopics() -> std::vector<Topic> {
   return topics;
 }
 
+/// Returns what the exit code of a process that a signal ended says; empty for any other name.
+static auto DescribeSignalCode(const std::string& name) -> std::string {
+  constexpr int Base = 128;
+  const int signal = ParseWhole<int>(name).value_or(0) - Base;
+  const char* const word = signal > 0 && signal < NSIG ? sigabbrev_np(signal) : nullptr;
+  if (word == nullptr) {
+    return "";
+  }
+  const std::string_view remedy =
+      signal == SIGKILL
+          ? "the kernel sends it if memory is short, Slurm and Kubernetes if a limit of theirs is: "
+            "`shardc plan --explain RECIPE` shows what a rank takes, docs/memory_is_short.md what lowers it"
+      : signal == SIGTERM || signal == SIGINT
+          ? "a run that gets it saves and ends with 75; it was ended before it had begun, or by a second signal"
+          : "a run's log.txt has its last lines";
+  return fmt::format("{} (exit code): killed by signal {} (SIG{}): {}. The same command continues a run.\n", name,
+                     signal, word, remedy);
+}
+
 /// What is here for a key, a section or a feature of another trainer: `fp8`, `mesh.pp`, `float8.emulate`.
 static auto HintOfName(std::string_view name) -> std::string_view {
   const size_t dot = name.rfind('.');
@@ -181,12 +202,11 @@ static auto RunHelp(const std::string& name) -> ExitCode {
       text += (text.empty() ? "" : "\n") + topic.text;
     }
   }
+  text += DescribeSignalCode(name);
   if (!text.empty()) {
     return ExitCodeOf(WriteResult(text));
   }
-  std::string small = name;
-  std::ranges::transform(small, small.begin(), [](unsigned char letter) { return std::tolower(letter); });
-  if (const std::string_view hint = HintOfName(small); !hint.empty()) {
+  if (const std::string_view hint = HintOfName(name); !hint.empty()) {
     return ExitCodeOf(WriteResult(fmt::format("{} (word of other trainers): {}\n", name, hint)));
   }
   const std::string closest = ClosestWord(name, names);

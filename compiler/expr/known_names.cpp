@@ -134,7 +134,9 @@ auto WrongCount(const ExprFunctionRow& function, int num_arguments) -> std::stri
   const std::string given = num_arguments == 0   ? "none is"
                             : num_arguments == 1 ? "1 is"
                                                  : fmt::format("{} are", num_arguments);
-  return fmt::format("`{}` takes {}, here {} given", function.name, takes, given);
+  const bool is_name_of_schedule = num_arguments == 0 && function.kinds == std::vector{ExprKind::Schedule};
+  return fmt::format("`{}` takes {}, here {} given{}", function.name, takes, given,
+                     is_name_of_schedule ? "; write 3e-4 * warmup(100) * cosine(100, 0.1)" : "");
 }
 
 }  // namespace shardc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "compiler/recipe/key_rows.h"
 
@@ -39,8 +40,18 @@ auto Hints() -> std::span<const Hint> { return HintRows; }
 auto HintsInSections() -> std::span<const KeyElsewhere> { return HintInRows; }
 auto NamesElsewhere() -> std::span<const Hint> { return NameRows; }
 
+auto FoldedWord(std::string_view word) -> std::string {
+  std::string folded;
+  for (const unsigned char c : word) {
+    if (c != '-' && c != '_' && c != ' ') {
+      folded += static_cast<char>(std::tolower(c));
+    }
+  }
+  return folded;
+}
+
 static auto AnswerOf(std::span<const Hint> rows, std::string_view word) -> std::string_view {
-  const auto row = std::ranges::find(rows, word, &Hint::word);
+  const auto row = std::ranges::find(rows, FoldedWord(word), [](const Hint& hint) { return FoldedWord(hint.word); });
   return row == rows.end() ? std::string_view() : row->answer;
 }
 

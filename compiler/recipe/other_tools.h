@@ -28,6 +28,8 @@ auto HintsInSections() -> std::span<const KeyElsewhere>;
 /// Parts of parameters' names elsewhere, and what they are called here.
 auto NamesElsewhere() -> std::span<const Hint>;
 
+/// Returns a word in small letters, without `-`, `_` and blanks: "zero3" of "ZeRO-3".
+auto FoldedWord(std::string_view word) -> std::string;
 /// What to say of a key that [section] does not have; empty if no row knows it. torchtitan's key of this section comes
 /// first, then a hint of this section, then a hint, then torchtitan's key of another section.
 auto HintOfKey(std::string_view section, std::string_view key) -> std::string_view;

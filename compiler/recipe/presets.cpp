@@ -3,16 +3,25 @@
 #include <algorithm>
 
 #include "compiler/base/mapped.h"
-#include "compiler/base/preset_rows.h"
+#include "compiler/recipe/other_tools.h"
 
 namespace shardc {
+
+auto PresetLike(std::string_view word) -> const PresetRow* {
+  const auto base = [](std::string_view name) { return FoldedWord(name.substr(name.rfind('/') + 1)); };
+  const std::string wanted = base(word);
+  const auto is_like = [&](const PresetRow& row) {
+    return FoldedWord(row.name).starts_with(wanted) || base(row.source).starts_with(wanted);
+  };
+  const auto row = std::ranges::find_if(PresetRows(), is_like);
+  return wanted.empty() || row == PresetRows().end() ? nullptr : &*row;
+}
 
 auto HelpOnPresets(std::string_view name) -> std::string {
   const auto names = Mapped<std::string_view>(PresetRows(), &PresetRow::name);
   std::string closest = ClosestWord(name, names);
-  const auto longer = std::ranges::find_if(names, [&](std::string_view preset) { return preset.starts_with(name); });
-  if (closest.empty() && longer != names.end()) {
-    closest = *longer;
+  if (const PresetRow* const like = PresetLike(name); closest.empty() && like != nullptr) {
+    closest = like->name;
   }
   return closest.empty() ? "`shardc presets` lists all; for a model of Hugging Face: shardc new FILE --from DIR"
                          : fmt::format("did you mean \"{}\"? `shardc presets` lists all", closest);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/base/preset_rows.h"
 #include "compiler/recipe/recipe.h"
 
 namespace shardc {
@@ -19,6 +20,10 @@ struct StandInText {
 
 /// Returns the help of a message about a preset that does not exist: the nearest name, and where all names are.
 auto HelpOnPresets(std::string_view name) -> std::string;
+
+/// Returns the first preset whose name, or whose model's name on the hub, begins as the word does, whatever its letters
+/// and dashes: llama3-8b for "Llama-3". Null if there is none.
+auto PresetLike(std::string_view word) -> const PresetRow*;
 
 /// The lines of the recipe's preset; nothing if the recipe names none, or one that does not exist, which is reported.
 auto TextOfPreset(const Recipe& recipe, Diagnostics& diagnostics) -> StandInText;

@@ -60,6 +60,33 @@ TEST(Cli, HelpKnowsTheWordsOfPlans) {
             "exp_avg (vector that the optimizer adamw keeps of each parameter): first moment\n");
 }
 
+TEST(Cli, HelpKnowsWordsOfOtherTrainersHoweverSpelt) {
+  for (const auto& [word, answer] : std::vector<std::pair<std::string, std::string>>{
+           {"zero3", "write mesh.dp with shard.reshard_after_forward = true"},
+           {"ZeRO-3", "write mesh.dp with shard.reshard_after_forward = true"},
+           {"zero2", "write mesh.dp with shard.reshard_after_forward = false"},
+           {"accumulation", "write batch.accumulate"},
+           {"gradient accumulation", "write batch.accumulate"},
+           {"ga", "write batch.accumulate"},
+           {"micro_batch", "write batch.micro"},
+           {"checkpointing", "write recompute.policy = \"full\""},
+           {"flash-attention", "there is no switch"},
+           {"megatron", "write mesh.tp"},
+           {"nccl", "run.comm = \"auto\" takes NCCL"},
+           {"shuffle", "write data.order = \"shuffled\""},
+           {"dataloader", "data.order and data.seed say"},
+           {"lora", "adapters are not offered"},
+           {"fp16", "write precision.compute = \"bf16\""},
+           {"137", "killed by signal 9 (SIGKILL): the kernel sends it if memory is short"},
+           {"143", "killed by signal 15 (SIGTERM): a run that gets it saves and ends with 75"},
+           {"139", "killed by signal 11 (SIGSEGV)"}}) {
+    const Finished finished = AskForHelp({"help", word});
+    EXPECT_EQ(finished.exit_code, 0) << word;
+    EXPECT_THAT(finished.out, HasSubstr(answer)) << word;
+  }
+  EXPECT_EQ(AskForHelp({"help", "300"}).exit_code, 2);
+}
+
 TEST(Cli, HelpSaysWhichKeysAFamilyAndAnOptimizerHave) {
   EXPECT_THAT(AskForHelp({"help", "sgd"}).out,
               testing::StartsWith("sgd (optimizer): gradient descent with momentum, as torch.optim.SGD computes it\n"
