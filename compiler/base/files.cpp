@@ -14,11 +14,20 @@
 namespace shardc {
 
 /// True of a FIFO in a folder; the pipes of a shell are in a file system of their own.
-static auto IsFifo(int fd) -> bool {
+static auto IsFifo(const std::string& path) -> bool {
   struct stat status {};
   struct statfs system {};
-  return fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && fstatfs(fd, &system) == 0 &&
+  return stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode) && statfs(path.c_str(), &system) == 0 &&
          system.f_type != PIPEFS_MAGIC;
+}
+
+/// True of a path such as /dev/fd/3, or a link to one.
+static auto IsDescriptor(const std::filesystem::path& path) -> bool {
+  std::error_code unknown;
+  const auto is_in_proc = [&](const std::filesystem::path& own) {
+    return std::filesystem::canonical(own.parent_path(), unknown).string().starts_with("/proc/");
+  };
+  return is_in_proc(path) || is_in_proc(std::filesystem::read_symlink(path, unknown));
 }
 
 auto OpenToRead(const std::string& path) -> ErrorOr<Descriptor> {
@@ -28,7 +37,7 @@ auto OpenToRead(const std::string& path) -> ErrorOr<Descriptor> {
     return Error{ExitCode::Usage, std::strerror(errno)};
   }
   Descriptor file(PosixFs(), descriptor, path);
-  if (IsFifo(descriptor)) {
+  if (IsFifo(path)) {
     return Error{ExitCode::Usage, "it is a FIFO; give a file, or pipe the text in as /dev/stdin"};
   }
   fcntl(descriptor, F_SETFL, 0);
@@ -78,12 +87,21 @@ auto AtomicFile::Create(const std::string& path) -> ErrorOr<AtomicFile> {
   }
   struct stat status {};
   if (stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    // Opening a FIFO waits for a reader.
+    FAIL_IF(IsFifo(target) || S_ISSOCK(status.st_mode) || S_ISBLK(status.st_mode), ExitCode::Usage,
+            "cannot write to {}: it is {}; name a file, or write to /dev/stdout", path,
+            S_ISFIFO(status.st_mode)   ? "a FIFO"
+            : S_ISSOCK(status.st_mode) ? "a socket"
+                                       : "a disk");
     const int descriptor = PosixFs().Open(AT_FDCWD, target.c_str(), O_WRONLY, 0);
     if (descriptor < 0) {
       return SystemError("create", target);
     }
     return AtomicFile(Descriptor(), target, "", Descriptor(PosixFs(), descriptor, target));
   }
+  // A new name beside it would be no file of a folder.
+  FAIL_IF(unresolved && IsDescriptor(path), ExitCode::Usage,
+          "cannot write to {}: this process has no such file open, or one that was removed; name a file", path);
   const std::filesystem::path folder = target.parent_path();
   auto directory = OpenDirectory(PosixFs(), folder.empty() ? "." : folder.string());
   FAIL_IF(!directory, directory.error().code, "cannot create {}: {}", target.string(), directory.error().message);

@@ -130,6 +130,17 @@ auto SyncDirectory(const Descriptor& directory) -> Status {
   return Success{};
 }
 
+/// Returns the error of a path that should name a directory, and has something that is neither a file nor one.
+static auto NotDirectory(std::string_view what, const std::string& path) -> Error {
+  const int code = errno;
+  struct stat status {};
+  const bool is_special = code == ENOTDIR && stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+  errno = code;
+  return is_special ? Fail(ExitCode::Environment, "cannot {} {}: it is {}, no directory", what, path,
+                           S_ISFIFO(status.st_mode) ? "a FIFO" : "a device or socket")
+                    : SystemError(what, path);
+}
+
 static auto SyncParentOf(Fs& fs, const std::string& path) -> Status {
   const size_t slash = path.find_last_of('/');
   const std::string parent = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -148,7 +159,7 @@ auto MakeDirectories(Fs& fs, const std::string& path) -> Status {
       const int there = fs.Open(AT_FDCWD, part.c_str(), O_PATH | O_DIRECTORY, 0);
       if (there < 0) {
         errno = code == EEXIST ? errno : code;
-        return SystemError("make directory", part);
+        return NotDirectory("make directory", part);
       }
       fs.Close(there);
     }
@@ -174,7 +185,8 @@ static auto NotRegular(const std::string& path) -> Error {
 }
 
 auto OpenDirectory(Fs& fs, const std::string& path) -> ErrorOr<Descriptor> {
-  return OpenAt(fs, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, "open directory", path);
+  const int descriptor = fs.Open(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY, 0);
+  return descriptor < 0 ? ErrorOr<Descriptor>(NotDirectory("open directory", path)) : Descriptor(fs, descriptor, path);
 }
 
 auto OpenDirectoryAt(const Descriptor& parent, const std::string& name) -> ErrorOr<Descriptor> {

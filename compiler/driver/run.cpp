@@ -125,6 +125,10 @@ static auto CheckTrace(const RunOptionTexts& launch) -> Status {
   if (std::error_code unknown; !std::filesystem::is_directory(folder, unknown)) {
     return Fail(ExitCode::Environment, "--trace {}: the folder {} does not exist", trace, folder.string());
   }
+  std::error_code unknown;
+  const std::string real = std::filesystem::canonical(folder, unknown).string();
+  FAIL_IF(real == "/dev" || real.starts_with("/proc/"), ExitCode::Usage,
+          "--trace {}: each rank writes a file beside it; name a file in a folder of disk", trace);
   return Success{};
 }
 

@@ -79,6 +79,32 @@ TEST(Outputs, ReplaceNothingThatIsRead) {
   EXPECT_EQ(RunProgram(Shardc(), with_small({"plan", recipe, "-o", plan})).exit_code, 0);
 }
 
+TEST(Outputs, GoToNoFifoAndNoDescriptorThatIsClosed) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  const std::string fifo = folder / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const auto& [output, says] : std::map<std::string, std::string>{
+           {fifo, "it is a FIFO; name a file, or write to /dev/stdout"},
+           {"/dev/fd/99", "this process has no such file open, or one that was removed; name a file"}}) {
+    const Finished refused = RunProgram(Shardc(), {"plan", recipe, "-o", output});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("error: cannot write to " + output + ": " + says));
+  }
+  // Standard output, which was removed, and a name of which no shell could give back.
+  const Finished removed = RunProgram("/bin/sh", {"-c", fmt::format("exec >{0}; rm {0}; {1} plan {2} -o /dev/stdout",
+                                                                    folder / "gone", Shardc(), recipe)});
+  EXPECT_EQ(removed.exit_code, 2);
+  EXPECT_THAT(removed.err, HasSubstr("error: cannot write to /dev/stdout: this process has no such file open"));
+  const Finished piped =
+      RunProgram("/bin/sh", {"-c", fmt::format("{} plan {} -o /dev/stdout | cat", Shardc(), recipe)});
+  EXPECT_EQ(piped.exit_code, 0);
+  EXPECT_THAT(piped.out, testing::StartsWith("plan version="));
+  const Finished trace = RunProgram(Shardc(), {"run", recipe, "--trace", "/dev/fd/1"});
+  EXPECT_EQ(trace.exit_code, 2);
+  EXPECT_THAT(trace.err, HasSubstr("--trace /dev/fd/1: each rank writes a file beside it; name a file in a folder"));
+}
+
 /// Returns bytes of numbers, one after another.
 template <class... T>
 auto BytesOf(T... numbers) -> std::string {
