@@ -1,5 +1,9 @@
 #include "compiler/data/token_file.h"
 
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
 #include "compiler/data/megatron_index.h"
 #include "compiler/data/token_file_header.h"
 
@@ -16,6 +20,33 @@ static auto RefuseLlama3(const TokenFile& file, const std::string& noun) -> Stat
               "program does not read; cut the header off (tail -c +{4} {1} > ids.u32) and set `data.format` to u32",
               noun, file.path, TokenFileHeader::Llama3Magic, TokenFileHeader::Llama3Version,
               TokenFileHeader::Bytes + 1);
+}
+
+/// Returns true if bytes are those of a text, whatever its encoding. Few bytes say nothing.
+static auto IsText(std::string_view bytes) -> bool {
+  constexpr size_t Least = 16;
+  return bytes.size() >= Least && std::ranges::all_of(bytes, [](unsigned char c) {
+           return c >= ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f';
+         });
+}
+
+/// Refuses a text, which others tokenize as they load it. As bytes it has tokens, and by its name alone text is told
+/// from raw ids.
+static auto RefuseText(const std::string& path, std::string_view beginning, TokenFormat format, const std::string& noun)
+    -> Status {
+  const std::filesystem::path file(path);
+  const std::string ending = file.extension().string();
+  const bool is_lines = ending == ".jsonl" || ending == ".ndjson" || ending == ".json";
+  const bool is_of_text = is_lines || ending == ".txt" || ending == ".md" || ending == ".csv";
+  const bool has_header = format == TokenFormat::Bin || format == TokenFormat::Megatron;
+  if (format == TokenFormat::U8 || !IsText(beginning) || !(has_header || is_of_text)) {
+    return Success{};
+  }
+  const std::string stem = (file.parent_path() / file.stem()).string() + (ending == ".bin" ? "-ids" : "");
+  return Fail(ExitCode::RecipeRejected,
+              "{0} file {1} is text, and no ids; make ids of {2} by `tools/tokenize_text.py --tokenizer DIR {1} -o "
+              "{3}` and set `data.format` to megatron, or of its bytes by `shardc tokenize --bytes {1} -o {3}.bin`",
+              noun, path, is_lines ? "its field `text`" : "it", stem);
 }
 
 /// A file of `format` that has no header.
@@ -77,11 +108,14 @@ auto OpenTokenFile(const std::string& path, TokenFormat format, const FilePurpos
   const auto file_bytes = FileBytes(descriptor);
   FAIL_IF(!file_bytes, ExitCode::RecipeRejected, "{} file: {}", purpose.noun, file_bytes.error().message);
   TokenFile file{.path = path, .descriptor = std::move(descriptor), .file_bytes = *file_bytes, .type = {}};
+  std::string beginning(static_cast<size_t>(std::min(file.file_bytes, TokenFileHeader::Bytes)), '\0');
+  if (const Status read = ReadAll(file.descriptor, beginning.data(), std::ssize(beginning), 0); !read) {
+    return Fail(ExitCode::RecipeRejected, "{} file: {}", purpose.noun, read.error().message);
+  }
+  RETURN_IF_ERROR(RefuseText(path, beginning, format, purpose.noun));
   TokenFileHeader header;
-  if (file.file_bytes >= TokenFileHeader::Bytes) {
-    if (const Status read = ReadAll(file.descriptor, &header, sizeof(header), 0); !read) {
-      return Fail(ExitCode::RecipeRejected, "{} file: {}", purpose.noun, read.error().message);
-    }
+  if (std::ssize(beginning) == TokenFileHeader::Bytes) {
+    std::memcpy(&header, beginning.data(), sizeof(header));
   }
   Status judged = Success{};
   switch (format) {

@@ -126,7 +126,8 @@ TEST_F(DataFiles, WhatIsHereIsJudgedWithItsLine) {
   };
   const Case cases[] = {
       {"", "has 0 bytes, so it has no llm.c header"},
-      {std::string(2000, 'x'), "has no llm.c header: it begins with 2021161080, not 20240520"},
+      {std::string(2000, '\1'), "has no llm.c header: it begins with 16843009, not 20240520"},
+      {std::string(2000, 'x'), " is text, and no ids; make ids of it by "},
       {Llama3Text(20),
        "has the header of llm.c's files for Llama 3 (magic 20240801, version 7, u32 ids), which this "
        "program does not read; cut the header off"},

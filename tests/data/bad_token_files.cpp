@@ -56,6 +56,9 @@ TEST_F(TokenReaderTest, BadFilesAreFoundBeforeTheFirstStep) {
            Case{Bin(Count(21), 20240520, 1, 2147483647), TokenFormat::Bin, "its header says 2147483647 tokens"},
            Case{std::string("abc"), TokenFormat::U16, "has 3 bytes, which is no multiple of 2"},
            Case{std::string("abcdef"), TokenFormat::U32, "has 6 bytes, which is no multiple of 4"},
+           Case{"a text, and no file of ids", TokenFormat::Bin,
+                "is text, and no ids; make ids of it by `tools/tokenize_te"},
+           Case{"{\"text\": \"lines\"}\n", TokenFormat::Megatron, "or of its bytes by `shardc tokenize --bytes "},
            Case{"", TokenFormat::U8, "0 tokens in 1 file"},
            Case{"abcd", TokenFormat::U8,
                 "4 tokens in 1 file, 0 of them held out by `data.eval_tokens`: 4 left to train on, and "

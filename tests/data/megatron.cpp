@@ -98,7 +98,7 @@ TEST_F(Megatron, NegativeAndLargeIdsAreNamed) {
 TEST_F(Megatron, WhatIsNoDatasetIsRefused) {
   Write("a", "uint16", {"1,2,3", "4,5,6"});
   EXPECT_THAT(ErrorOf(Source({"a.idx"})), HasSubstr("name the .bin of each dataset"));
-  WriteText(folder_ / "alone.bin", "12345678");
+  WriteText(folder_ / "alone.bin", std::string(8, '\1'));
   EXPECT_THAT(ErrorOf(Source({"alone.bin"})), HasSubstr("alone.idx: No such file"));
   const std::string index = ReadText(folder_ / "a.idx");
   struct Case {
@@ -134,7 +134,7 @@ TEST_F(Megatron, WhatIsNoDatasetIsRefused) {
   EXPECT_THAT(ErrorOf(Source({"a.bin"})), HasSubstr("has 20 bytes, and the header of Megatron's index has 34"));
   // A file of another format says what it is.
   WriteText(folder_ / "a.idx", index);
-  WriteText(folder_ / "a.bin", std::string(2000, 'x'));
+  WriteText(folder_ / "a.bin", std::string(2000, '\1'));
   DataSource source = Source({"a.bin"});
   source.format = TokenFormat::Bin;
   EXPECT_THAT(ErrorOf(source), HasSubstr("an .idx lies beside it, so set `data.format` to megatron"));

@@ -85,7 +85,8 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
         "write it again"}},
       {{R"(data.tokens=["words.txt"])"},
        3,
-       {"/words.txt has no llm.c header: it begins with ", "set `data.format` to u8, u16 or u32"}},
+       {"/words.txt is text, and no ids; make ids of it by `tools/tokenize_text.py --tokenizer DIR ",
+        "or of its bytes by `shardc tokenize --bytes ", "/words.bin`"}},
       // A file for "bin", header and all.
       {{"data.format=u8"}, 3, {"/tokens.bin has llm.c's header, which says 40000 tokens", "set `data.format` to bin"}},
       {{"data.format=u16"}, 3, {"/tokens.bin has llm.c's header, which says 40000 tokens", "set `data.format` to bin"}},
