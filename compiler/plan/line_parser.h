@@ -36,7 +36,9 @@ class LineParser {
     template <class T>
     auto Default(std::string_view name, T& value, const T& left_out) -> void {
       value = left_out;
-      parser.ReadField(*this, name, value, false);
+      if (const Word* const word = parser.ReadField(*this, name, value, false); word != nullptr && value == left_out) {
+        parser.Reject(word->column, "field `{}` has the value of plans without it; leave it out", name);
+      }
     }
     auto Path(std::string_view name, std::string& value) -> void { parser.ReadField(*this, name, value, false); }
   };
@@ -122,19 +124,21 @@ class LineParser {
   static auto Shortened(std::string_view text) -> std::string;
 
  private:
+  /// Returns the word of the field; null if the line lacks it.
   template <class T>
-  auto ReadField(LineFields& fields, std::string_view name, T& value, bool required) -> void {
+  auto ReadField(LineFields& fields, std::string_view name, T& value, bool required) -> const Word* {
     fields.names.emplace_back(name);
     for (size_t i = 0; i < fields.words.size(); ++i) {
       if (!fields.used[i] && fields.words[i].key() == name) {
         fields.used[i] = true;
         ReadText(fields.words[i], fields.words[i].value(), value);
-        return;
+        return &fields.words[i];
       }
     }
     if (required) {
       Reject(line_.column(), "no field `{}`", name);
     }
+    return nullptr;
   }
   template <class T>
   auto ReadText(const Word& word, std::string_view text, T& value) -> bool {

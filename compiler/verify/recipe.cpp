@@ -5,9 +5,9 @@
 // 2. Hold the plan's header against the header that these keys give.
 // 3. Hold keys against what ops, triggers and halts have of them.
 //
-// A plan may leave out all keys, and any key but start.first if it begins from a seed. Keys of which a plan has no such
-// fact may have any value of their type: units, blocks that are recomputed, the residual stream, names of token files,
-// how a start finds its checkpoint.
+// A plan may leave out all keys, and any key without a default but start.first if it begins from a seed. Keys of which
+// a plan has no such fact may have any value of their type: units, blocks that are recomputed, the residual stream,
+// folders of token files, how a start finds its checkpoint.
 #include <set>
 
 #include "compiler/base/glob.h"
@@ -48,7 +48,11 @@ class RecipeVerifier {
     }
     keys_ = std::move(read.keys);
     Owners();
+    if (!plan_.recipe.empty()) {
+      Missing();
+    }
     Header();
+    Files();
     Expect(Triggers());
     Expect(Halts());
     Expect(Scalars());
@@ -65,8 +69,12 @@ class RecipeVerifier {
   }
 
  private:
+  /// Returns the optimizer that a key is of, if it is another than the plan's.
+  auto OtherOwnerOf(const KeyInfo& key) const -> std::optional<Optimizer>;
   auto Owners() -> void;
+  auto Missing() -> void;
   auto Header() -> void;
+  auto Files() -> void;
   /// Returns which line has another value than the plan: one without which the header has the field as the plan has it,
   /// which is null if the plan lacks it.
   auto CauseOf(const HeaderFields::key_type& field, const std::string* in_plan) -> std::string;
@@ -117,7 +125,7 @@ class RecipeVerifier {
   PlanKeys keys_;
 };
 
-auto RecipeVerifier::Owners() -> void {
+auto RecipeVerifier::OtherOwnerOf(const KeyInfo& key) const -> std::optional<Optimizer> {
   struct Setting {
     std::string_view key;
     Optimizer owner;
@@ -126,14 +134,68 @@ auto RecipeVerifier::Owners() -> void {
 #define SETTING(Name, key) {#key, Optimizer::Name},
 #include "schemas/optimizers.def"
   };
+  const auto is_of_this = [&](const Setting& setting) {
+    return key.section == "optimizer" && key.list.empty() && setting.key == key.name;
+  };
+  const auto* setting = std::ranges::find_if(Settings, is_of_this);
+  return setting != std::end(Settings) && setting->owner != plan_.run.optimizer ? std::optional(setting->owner)
+                                                                                : std::nullopt;
+}
+
+auto RecipeVerifier::Owners() -> void {
   ForEachKey(keys_.optimizer, [&](const KeyInfo& key, const auto& leaf) {
-    const auto is_of_this = [&](const Setting& setting) { return setting.key == key.name; };
-    const auto* setting = std::ranges::find_if(Settings, is_of_this);
-    if (leaf && setting != std::end(Settings) && setting->owner != plan_.run.optimizer) {
+    if (const auto owner = OtherOwnerOf(key); leaf && owner) {
       findings_.Add("header-recipe"_rule, "the line `recipe {}` is of the optimizer {}, the plan has {}", key.path(),
-                    ToText(setting->owner), ToText(plan_.run.optimizer));
+                    ToText(*owner), ToText(plan_.run.optimizer));
     }
   });
+}
+
+auto RecipeVerifier::Missing() -> void {
+  ForEachSection(keys_, [&](std::string_view, std::string_view, const auto& section) {
+    ForEachKey(section, [&](const KeyInfo& key, const auto& leaf) {
+      // A plan that leaves out no update has none of these.
+      const bool is_of_skipping =
+          key.section == "train" && (key.name == "max_skipped" || key.name.starts_with("spike_"));
+      if (!leaf && !is_of_skipping && key.default_row != "UNSET" && !key.is_required() && !OtherOwnerOf(key)) {
+        findings_.Add("header-recipe"_rule, "no line `recipe {}`; a plan has all keys that have a default, or none",
+                      key.path());
+      }
+    });
+  });
+}
+
+auto RecipeVerifier::Files() -> void {
+  // Paths depend on folders, and names do not.
+  const auto base = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
+  const auto compare = [&](std::string_view key, const std::optional<std::vector<std::string>>& line,
+                           const std::vector<std::string>& files) {
+    const auto is_named = [&](const std::string& file) {
+      return std::ranges::any_of(*line,
+                                 [&](const std::string& pattern) { return GlobMatches(base(pattern), base(file)); });
+    };
+    const auto other = line ? std::ranges::find_if_not(files, is_named) : files.end();
+    if (other != files.end()) {
+      Refuse(key, WriteToml(*line), "reads {}", *other);
+    }
+  };
+  const auto& data = keys_.data;
+  const auto& sources = plan_.data.sources;
+  for (size_t i = 0; i < std::min(data.source.size(), sources.size()); ++i) {
+    compare("data.source", data.source[i].tokens, sources[i].files);
+  }
+  if (data.source.empty() && sources.size() == 1) {
+    compare("data.tokens", data.tokens, sources[0].files);
+  }
+  compare("data.eval", data.eval, plan_.data.eval_files);
+  for (const TargetHead& head : plan_.heads) {
+    const auto own = std::ranges::find(keys_.loss.head, head.name, [](const auto& table) { return *table.name; });
+    compare(head.is_own ? "data.targets" : "loss.head",
+            head.is_own                    ? data.targets
+            : own == keys_.loss.head.end() ? std::nullopt
+                                           : own->targets,
+            head.files);
+  }
 }
 
 auto RecipeVerifier::CauseOf(const HeaderFields::key_type& field, const std::string* in_plan) -> std::string {

@@ -105,6 +105,8 @@ const Refused RefusedTexts[] = {
     {"+section step {\n  compute fill value=1 vlaue=1\n}\n",
      "3:24: field `vlaue` is unknown or stands twice; fields here: out, value, layer, phase, when, waits, "
      "signals"},
+    {"+section step {\n  compute fill value=1 layer=-1\n}\n",
+     "3:24: field `layer` has the value of plans without it; leave it out"},
     {"+section step {\n  compute fill out=%0 value=1\n}\n",
      "3:20: `%0` stands where a value declared above, such as logits belongs"},
     {"+section step {\n  compute increment scalar=@lr\n}\n", "3:28: `@lr` stands where a scalar declared above"},

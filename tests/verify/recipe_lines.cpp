@@ -77,7 +77,7 @@ TEST(RecipeLines, AgreeWithPlan) {
   std::set<std::string> expected{"shard.units",       "shard.reshard_after_forward",
                                  "shard.gather_into", "precision.residual",
                                  "recompute.layers",  "init.std",
-                                 "data.tokens",       "start.restart"};
+                                 "start.restart"};
   std::set<std::string> seen;
   EXPECT_EQ(FreeKeys({}, seen), expected);
   // Keys that other settings bring.
@@ -184,8 +184,8 @@ TEST(RecipeLines, HaveRulesOfParameters) {
   for (const char* name : {"init.rule", "init.scheme", "init.std"}) {
     Plan plan = CompileSample({"init.scheme=gpt2"});
     std::erase_if(plan.recipe, [&](const RecipeEntry& entry) { return entry.key == name; });
-    // Without the rules, all parameters have those of the scheme.
-    EXPECT_EQ(VerifyPlan(plan).size(), name == std::string_view("init.rule") ? 1U : 0U) << name;
+    // Without the rules, all parameters have those of the scheme. The deviation has a default.
+    EXPECT_EQ(VerifyPlan(plan).size(), name == std::string_view("init.scheme") ? 0U : 1U) << name;
   }
 }
 
@@ -221,6 +221,25 @@ TEST(RecipeLines, MayBeLeftOut) {
   Plan plan = CompileSample();
   plan.recipe.clear();
   EXPECT_EQ(VerifyPlan(plan), std::vector<std::string>{});
+}
+
+TEST(RecipeLines, WithDefaultMayNotBeLeftOutAlone) {
+  const Plan plan = CompileSample();
+  for (const char* key : {"train.log_every", "shard.units", "checkpoint.keep", "model.tied", "data.seed"}) {
+    Plan changed = plan;
+    EXPECT_EQ(std::erase_if(changed.recipe, [&](const RecipeEntry& entry) { return entry.key == key; }), 1U) << key;
+    EXPECT_THAT(
+        VerifyPlan(changed),
+        testing::ElementsAre(testing::StartsWith(fmt::format("no line `recipe {}`; a plan has all keys", key))));
+  }
+}
+
+TEST(RecipeLines, NameTokenFilesOfPlan) {
+  EXPECT_THAT(
+      FindingsWith("data.tokens", "[\"another.bin\"]"),
+      testing::ElementsAre(testing::HasSubstr("the line `recipe data.tokens` has [\"another.bin\"], the plan reads ")));
+  // The recipe may be in another folder than it was, and have a pattern.
+  EXPECT_THAT(FindingsWith("data.tokens", "[\"/far/away/*.bin\"]"), testing::IsEmpty());
 }
 
 TEST(RecipeLines, LeaveTheDeviceOfALaunchOpen) {
