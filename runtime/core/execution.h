@@ -20,7 +20,8 @@ struct Execution {
   LaunchGraphs* graphs = nullptr;
   /// SectionStart::order of each section. Looked at when a section begins.
   std::optional<uint64_t> order;
-  /// Called after each pass of a loop, with the number of passes that are done, and of all. An error ends the section.
+  /// Called after each pass of a loop, with the number of passes that are done, and of all. An error ends the section:
+  /// Preempted after what follows the loop, so that the device is left as after any section, others at once.
   std::function<Status(SectionKind, int64_t done, int64_t count)> after_pass;
   /// Put round the kernel of the op at an index of a section, when it is bound.
   std::function<Kernel(SectionKind, size_t, Kernel)> wrap;

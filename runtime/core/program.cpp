@@ -117,7 +117,10 @@ auto Program::Run(int64_t step) -> Status {
   RankDevice& device = binder_.device();
   RETURN_IF_ERROR(
       device.BeginSection({.section = section_, .step = step, .order = execution_.order}, binder_.host_scalars()));
-  RETURN_IF_ERROR(EnqueueAll({.step = step, .repeat = 0}));
+  const Status enqueued = EnqueueAll({.step = step, .repeat = 0});
+  if (!enqueued && enqueued.error().code != ExitCode::Preempted) {
+    return enqueued;
+  }
   RETURN_IF_ERROR(device.EndSection(binder_.host_scalars()));
   has_run_ = true;
   binder_.CountRun(section_);
@@ -127,10 +130,11 @@ auto Program::Run(int64_t step) -> Status {
                   status.error().message);
     }
   }
-  return Success{};
+  return enqueued;
 }
 
 auto Program::EnqueueAll(Moment moment) -> Status {
+  Status goes_on = Success{};
   for (size_t i = 0; i < ops_.size(); ++i) {
     if (has_run_ && ops_[i].graph_end != 0) {
       RETURN_IF_ERROR(EnqueueGraph(i, moment));
@@ -142,17 +146,20 @@ auto Program::EnqueueAll(Moment moment) -> Status {
       continue;
     }
     ++moment.repeat;
-    if (execution_.after_pass) {
-      RETURN_IF_ERROR(execution_.after_pass(section_, moment.repeat, ops_[i].count));
+    if (goes_on && execution_.after_pass) {
+      goes_on = execution_.after_pass(section_, moment.repeat, ops_[i].count);
+      if (!goes_on && goes_on.error().code != ExitCode::Preempted) {
+        return goes_on;
+      }
     }
-    if (moment.repeat < ops_[i].count) {
+    if (goes_on && moment.repeat < ops_[i].count) {
       // The loop's head waits and signals at each pass over the body.
       i = ops_[i].body - 2;
     } else {
       moment.repeat = 0;
     }
   }
-  return Success{};
+  return goes_on;
 }
 
 auto Program::RunOp(size_t at, const Moment& moment) -> Status {

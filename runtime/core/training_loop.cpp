@@ -55,10 +55,12 @@ auto TrainingLoop::Run(const BegunRun& begun) -> ErrorOr<ExitCode> {
     return ExitCode::Ok;
   }
   rank_.execution().after_pass = [this](SectionKind section, int64_t done, int64_t count) -> Status {
-    if (section == SectionKind::Eval) {
-      report_.Evaluating(done, count);
+    if (section != SectionKind::Eval) {
+      return Success{};
     }
-    return Success{};
+    report_.Evaluating(done, count);
+    const int64_t all = rank_.tokens().num_eval_samples();
+    return done == count ? Status(Success{}) : rank_.CheckStop(all * done / count, all, "sample");
   };
   begun_at_ = begun.step;
   training_ = Stopwatch();
@@ -71,6 +73,10 @@ auto TrainingLoop::Run(const BegunRun& begun) -> ErrorOr<ExitCode> {
   }
   RETURN_IF_ERROR(WriteTrace());
   RETURN_IF_ERROR(Fire(TriggerKind::End));
+  ASSIGN_OR_RETURN(const auto end, StopIfAsked());
+  if (end) {
+    return *end;
+  }
   RETURN_IF_ERROR(report_.End());
   return ExitCode::Ok;
 }
@@ -172,7 +178,8 @@ auto TrainingLoop::CompareCopiesIfDue() -> Status {
 }
 
 auto TrainingLoop::StopIfAsked() -> ErrorOr<std::optional<ExitCode>> {
-  if (rank_.Scalar(ScalarRole::Stop) == 0 || CompletedSteps() >= plan_.run.steps) {
+  const bool is_asked = rank_.Scalar(ScalarRole::Stop) != 0 && CompletedSteps() < plan_.run.steps;
+  if (!is_asked && !evaluation_was_cut_) {
     return std::optional<ExitCode>();
   }
   RETURN_IF_ERROR(WriteTrace());
@@ -226,7 +233,16 @@ auto TrainingLoop::RunOnce(const Trigger& trigger) -> Status {
   const bool is_save = section == SectionKind::Save;
   RETURN_IF_ERROR(is_save ? CheckBeforeSave() : Success{});
   const Stopwatch watch;
-  if (const Status ran = rank_.RunSection(section); !ran) {
+  const Status ran = rank_.RunSection(section);
+  if (!ran && section == SectionKind::Eval && ran.error().code == ExitCode::Preempted) {
+    evaluation_was_cut_ = true;
+    if (rank_.leads()) {
+      report_.Note(fmt::format("step {}: the evaluation {}, and has no loss; `shardc eval` evaluates the checkpoint",
+                               CompletedSteps(), ran.error().message));
+    }
+    return Success{};
+  }
+  if (!ran) {
     const Error failure = divergence_.OfSave(ran.error(), checkpoints_.newest());
     const bool is_on_the_way = is_save && trigger.kind == TriggerKind::EverySteps;
     return is_on_the_way ? GoOnAfter(failure) : Status(failure);

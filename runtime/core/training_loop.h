@@ -47,7 +47,8 @@ class TrainingLoop {
   auto WarnOfNoSave() -> void;
   auto CompareCopiesIfDue() -> Status;
   auto FireEvery() -> Status;
-  /// Saves and ends the run if it was asked to stop, its time is nearly over, or it has taken the steps of a launch.
+  /// Saves and ends the run if it was asked to stop, also within an evaluation, its time is nearly over, or it has
+  /// taken the steps of a launch.
   auto StopIfAsked() -> ErrorOr<std::optional<ExitCode>>;
   auto TellStop() -> void;
 
@@ -84,6 +85,8 @@ class TrainingLoop {
   Stopwatch training_;
   Stopwatch since_owner_check_;
   bool has_warned_of_no_save_ = false;
+  /// True once an evaluation was left for a stop. The same on all ranks.
+  bool evaluation_was_cut_ = false;
 };
 
 }  // namespace shardc

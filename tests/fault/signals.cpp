@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include "tests/support/training.h"
@@ -166,6 +167,17 @@ TEST(Signals, BeforeTheRanksStart) {
   ExpectSameRun(training / "run", training / "whole");
 }
 
+/// Returns the lines of metrics.jsonl without the evaluation of a step.
+auto WithoutEvalOf(int64_t step, const std::string& lines) -> std::string {
+  std::string kept;
+  std::istringstream text(lines);
+  for (std::string line; std::getline(text, line);) {
+    const bool is_it = Has(line, "eval_loss") && Has(line, fmt::format("\"step\":{},", step));
+    kept += is_it ? "" : line + "\n";
+  }
+  return kept;
+}
+
 TEST(Signals, DuringAnEvaluation) {
   // About a hundred times per step.
   const Training training({"train.steps=40", "train.eval_every=10", "data.eval_tokens=36000"});
@@ -174,17 +186,32 @@ TEST(Signals, DuringAnEvaluation) {
   ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() == 10; })) << process.err();
   ASSERT_TRUE(ReadMetrics(training / "run").evals.empty());
   process.Kill(SIGUSR1);
-  ExpectStoppedAndSaved(process.Wait(), training / "run");
+  const Outcome outcome = process.Wait();
+  ExpectStoppedAndSaved(outcome, training / "run");
   const Metrics metrics = ReadMetrics(training / "run");
-  EXPECT_EQ(metrics.last_step(), 11);
-  EXPECT_EQ(metrics.evals.size(), 1U) << "it is carried to its end";
+  EXPECT_EQ(metrics.last_step(), 10);
+  EXPECT_EQ(metrics.evals.size(), 0U) << "a loss of some samples is none";
+  EXPECT_THAT(outcome.err, HasSubstr("\nstep 10: the evaluation stopped as asked after "));
   ASSERT_EQ(training.Run().status, 0);
+  WriteText(training / "whole/metrics.jsonl", WithoutEvalOf(10, ReadText(training / "whole/metrics.jsonl")));
   ExpectSameRun(training / "run", training / "whole");
+}
+
+TEST(Signals, DuringTheLastEvaluation) {
+  const Training training({"train.steps=2", "train.eval_every=0", "data.eval_tokens=36000"});
+  Process process(training.RunCommand());
+  ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() == 2; })) << process.err();
+  process.Kill(SIGTERM);
+  ExpectStoppedAndSaved(process.Wait(), training / "run");
+  EXPECT_TRUE(ReadMetrics(training / "run").evals.empty());
+  const Outcome again = training.Run();
+  EXPECT_EQ(again.status, 0);
+  EXPECT_THAT(again.err, HasSubstr(": complete, 2 of 2 steps\n"));
 }
 
 TEST(Signals, DuringASave) {
   const Training training(
-      {"train.steps=20", "train.eval_every=0", "checkpoint.every=10", "checkpoint.keep=0", "model.hidden=256"});
+      {"train.steps=20", "data.eval_tokens=0", "checkpoint.every=10", "checkpoint.keep=0", "model.hidden=256"});
   ASSERT_EQ(training.Run("whole").status, 0);
   const std::string run_dir = training / "run";
   {
