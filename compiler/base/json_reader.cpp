@@ -36,10 +36,14 @@ class Builder final : public nlohmann::json_sax<json> {
       return false;
     }
     member_ = &*member;
+    name_ = name;
     return true;
   }
-  auto parse_error(std::size_t, const std::string&, const json::exception& error) -> bool override {
-    why_ = error.what();
+  auto parse_error(std::size_t, const std::string& last, const json::exception& error) -> bool override {
+    const bool is_no_number = last.ends_with('N') || last.ends_with('I');
+    why_ = is_no_number
+               ? fmt::format("`{}` is NaN or Infinity, which Python writes and JSON lacks; write a number", name_)
+               : error.what();
     return false;
   }
 
@@ -77,8 +81,9 @@ class Builder final : public nlohmann::json_sax<json> {
 
   json& root_;
   std::vector<json*> open_;
-  /// The value of the last key.
+  /// The value and the name of the last key.
   json* member_ = nullptr;
+  std::string name_;
   std::string why_;
 };
 

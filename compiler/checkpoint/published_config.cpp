@@ -100,6 +100,15 @@ auto Take(const json&, std::optional<T>&) -> bool {
   return false;
 }
 
+/// Checks that a number is in the range of the key that it gives.
+auto CheckRange(std::string_view config_key, const std::string& path, const json& value) -> Status {
+  const auto range = RangeOf(path);
+  return !range || range->Holds(value.get<double>())
+             ? Status(Success{})
+             : Refuse("`{}` is {:.60}, and gives `{}`, which takes {} to {}", config_key, value.dump(), path,
+                      range->low_text, range->high_text);
+}
+
 auto ConfigReader::ReadSize(const SizeRow& row) -> Status {
   const json* const given = Find(row.key);
   const json absent = *ParseJson(row.absent, ExitCode::InternalFault);
@@ -116,6 +125,8 @@ auto ConfigReader::ReadSize(const SizeRow& row) -> Status {
     if (key.name == row.model_key && !Take(value, leaf)) {
       taken = Refuse("`{}` is {:.60}, and gives `model.{}`, which takes {}", row.key, value.dump(), row.model_key,
                      DescribeType(key.type));
+    } else if (key.name == row.model_key) {
+      taken = CheckRange(row.key, key.path(), value);
     }
   });
   return taken;
@@ -130,7 +141,12 @@ auto ConfigReader::CheckOnly(const OnlyRow& row) -> Status {
   }
   const auto is_computed = [&](const json& item) { return std::ranges::find(values, item) != values.end(); };
   if (value.is_array() ? std::ranges::all_of(value, is_computed) : is_computed(value)) {
-    return Success{};
+    // A list has an entry for each layer.
+    const int64_t layers = published_.model.layers.value_or(0);
+    return !value.is_array() || std::ssize(value) == layers
+               ? Status(Success{})
+               : Refuse("`{}` has {} entries, and `num_hidden_layers` is {}; correct the one that is wrong", row.key,
+                        value.size(), layers);
   }
   const auto texts = Mapped<std::string>(values, [](const json& item) { return item.dump(); });
   return Refuse("`{}` is {:.80}{}, and this program computes {} with {} only; take another model", row.key,
@@ -232,6 +248,7 @@ auto ConfigReader::ReadRope() -> Status {
   if (theta != nullptr && !theta->is_number()) {
     return Refuse("`rope_theta` is {:.60}, which is no number", theta->dump());
   }
+  RETURN_IF_ERROR(theta == nullptr ? Status(Success{}) : CheckRange("rope_theta", "model.rope_theta", *theta));
   published_.model.rope_theta = theta == nullptr ? Absent : theta->get<double>();
   return Success{};
 }

@@ -18,11 +18,15 @@
 #include "compiler/base/printable.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/base/text/parse_whole.h"
+#include "compiler/checkpoint/published_config.h"
+#include "compiler/checkpoint/published_rows.h"
 #include "compiler/checkpoint/seed_contents.h"
-#include "compiler/checkpoint/way_to_model.h"
+#include "compiler/checkpoint/what_lies_there.h"
 #include "compiler/data/replaced_input.h"
+#include "compiler/diag/render_order.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
+#include "compiler/driver/recipe_source.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/recipe/from_torchtitan.h"
 #include "compiler/recipe/presets.h"
@@ -150,20 +154,43 @@ static auto RecipeFromConfiguration(const std::string& path) -> ErrorOr<std::str
   return std::move(recipe->text);
 }
 
+/// Checks that `shardc check` accepts the recipe of a model. Errors: its first error, with the keys of config.json.
+static auto CheckAccepted(const NewOptions& options, const std::string& text, const Manifest& model) -> Status {
+  RecipeSource source({.path = options.path}, text);
+  if (const auto plan = source.LoadAndCompile({})) {
+    return Success{};
+  }
+  for (const Diagnostic* const found : InPlaceOrder(source.diagnostics())) {
+    if (found->severity != Severity::Error) {
+      continue;
+    }
+    std::string keys;
+    for (const published::SizeRow& row : published::SizeRows) {
+      if (row.architecture == model.run_id &&
+          found->text.find(fmt::format("`{}`", row.model_key)) != std::string::npos) {
+        keys += fmt::format("; `{}` is from `{}`", row.model_key, row.key);
+      }
+    }
+    for (const char* const key : {"rope_parameters", "rope_scaling"}) {
+      if (model.published->config.contains(key) && found->text.find("_rope`") != std::string::npos) {
+        keys += fmt::format("; it is from `{}`", key);
+      }
+    }
+    return Fail(ExitCode::Checkpoint, "--from {}: {}: {}{}; correct it", options.from, ConfigName, found->text, keys);
+  }
+  return Success{};
+}
+
 static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
-  const std::string way = WayToModel(options.from);
   std::error_code unknown;
-  if (std::filesystem::is_regular_file(options.from, unknown)) {
-    // Text may be a configuration, whatever is beside it.
-    const bool is_toml = std::filesystem::path(options.from).extension() == ".toml";
-    FAIL_IF(!is_toml && !way.empty(), ExitCode::Usage, "--from {}: {}", options.from, way);
+  if (std::filesystem::is_regular_file(options.from, unknown) && options.from.ends_with(".toml")) {
     return RecipeFromConfiguration(options.from);
   }
   const auto directory = OpenDirectory(PosixFs(), options.from);
-  FAIL_IF(!directory && !way.empty(), ExitCode::Usage, "--from {}: {}", options.from, way);
-  FAIL_IF(!directory, ExitCode::Usage, "--from: {}", directory.error().message);
-  FAIL_IF(!HoldsSeed(*directory), ExitCode::Checkpoint, "--from {}: {}", options.from,
-          way.empty() ? "it has no config.json; name the directory of a model of Hugging Face" : way);
+  if (!directory || !HoldsSeed(*directory)) {
+    return Fail(directory ? ExitCode::Checkpoint : ExitCode::Usage, "--from {}: {}", options.from,
+                WhatLiesAt(options.from));
+  }
   const auto contents = ReadSeedContents(*directory);
   FAIL_IF(!contents, contents.error().code, "--from {}: {}", options.from, contents.error().message);
   FAIL_IF(!contents->manifest.published, ExitCode::Usage,
@@ -180,11 +207,13 @@ static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
   const auto folder = std::filesystem::absolute(options.path).lexically_normal().parent_path();
   const auto seed =
       from.is_absolute() ? from : std::filesystem::absolute(from).lexically_normal().lexically_proximate(folder);
-  return StarterRecipe(
+  std::string text = StarterRecipe(
       ModelLines(std::move(values)),
       fmt::format("\n[start]\n# The run begins with the model's parameters, and with moments of 0.\n{}first "
                   "= {{ seed = {} }}\n",
                   TypesLine(contents->manifest), WriteToml(seed.string())));
+  RETURN_IF_ERROR(CheckAccepted(options, text, contents->manifest));
+  return text;
 }
 
 static auto WriteNew(const NewOptions& options) -> Status {

@@ -54,6 +54,20 @@ RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::stri
   diagnostics_.set_strict(options.is_strict);
 }
 
+/// Returns what lies at a path that is no file, or near it, as the end of a sentence.
+static auto NoteOn(const std::string& given) -> std::string {
+  std::error_code unknown;
+  const std::filesystem::path path(given);
+  if (!std::filesystem::is_directory(path, unknown)) {
+    return std::filesystem::exists(path, unknown) ? "" : NearestNote(given);
+  }
+  return std::filesystem::exists(path / AttemptsName, unknown)
+             ? "; it is the directory of a run, which eval, logits, sample and export take; name a recipe"
+         : std::filesystem::exists(path / ManifestName, unknown)
+             ? "; it is a checkpoint; name its run, or a recipe and --checkpoint " + given
+             : "; " + WhatLiesAt(given);
+}
+
 auto RecipeSource::Load() -> ErrorOr<Recipe> {
   // Enough to say how large a file is that is too large; not what /dev/zero holds.
   constexpr size_t read_limit = size_t{64} << 20;
@@ -61,8 +75,19 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
   SetCheckContext(fmt::format("reading {}", options_.path));
   auto text = text_ ? ErrorOr<std::string>(*std::exchange(text_, std::nullopt)) : ReadFile(options_.path, read_limit);
   if (!text) {
-    diagnostics_.Report({}, DiagnosticKind::FileUnreadable, options_.path, text.error().message);
+    diagnostics_.Report({}, DiagnosticKind::FileUnreadable, options_.path,
+                        text.error().message + NoteOn(options_.path));
     return Error{ExitCode::Usage, ""};
+  }
+  // A zero further down is a fault of a recipe, whose line is shown; a file of 64 MiB is too large whatever it has.
+  // What begins with the mark of UTF-16 is told so.
+  const bool is_marked = text->starts_with("\xff\xfe") || text->starts_with("\xfe\xff");
+  if (const size_t zero = text->find('\0'); zero < text->find('\n') && text->size() < read_limit && !is_marked) {
+    diagnostics_.Report({}, DiagnosticKind::FileUnreadable, options_.path,
+                        fmt::format("byte {} is zero, so it is no text; name a recipe (TOML), and files of tokens by "
+                                    "its key data.tokens",
+                                    zero + 1));
+    return rejected;
   }
   SetCheckContext(fmt::format("checking {}", options_.path));
   auto recipe = ReadAndCheck(options_.path, *std::move(text), OverridesOf(options_), sources_, diagnostics_, read_);
@@ -144,6 +169,9 @@ auto ReadRecipeOrPlan(const std::string& path) -> NamedText {
 auto TakeRecipeOfRun(RecipeOptions& options, std::string& checkpoint) -> Status {
   std::error_code unknown;
   const std::filesystem::path attempts = std::filesystem::path(options.path) / AttemptsName;
+  if (const std::string run = RunOfAttempt(options.path); checkpoint.empty() && !run.empty()) {
+    return Fail(ExitCode::Usage, "{} is of the record of a launch; name its run, {}", options.path, run);
+  }
   if (!std::filesystem::is_directory(attempts, unknown)) {
     return Success{};
   }

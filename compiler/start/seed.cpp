@@ -2,11 +2,13 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "compiler/base/files.h"
 #include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/check/expression_place.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/checkpoint/what_lies_there.h"
@@ -63,23 +65,32 @@ static auto ReadRecord(const std::string& run_dir, const std::string& path) -> E
 
 /// Returns the sizes that a published model's config.json gives; nothing if no plan can have them.
 static auto PublishedSizes(const Manifest& manifest) -> std::optional<ModelSizes> {
-  constexpr double MostExact = 0x1p53;
   const KeysRead read = ReadKeys(manifest.recipe);
   const auto& model = read.keys.model;
   if (!read.faults.empty() || !model.family || !model.hidden || !model.heads || !model.ffn || !model.vocab ||
       !model.layers || !model.seq) {
     return std::nullopt;
   }
-  const ModelSizes sizes = ResolveModel(read.keys);
-  // The rules of parts count their rows in doubles.
-  const double rows = static_cast<double>(sizes.heads + sizes.kv_heads) * static_cast<double>(sizes.head_dim);
-  return rows > MostExact ? std::nullopt : std::optional(sizes);
+  return ResolveModel(read.keys);
 }
 
 /// Returns the value of a key as a recipe has it. A formula has one spelling.
 static auto Written(const auto& value) -> std::string { return WriteToml(value); }
 static auto Written(const Formula& formula) -> std::string {
   return WriteToml(Formula{SpellingOf(formula.text, ExprKind::Frequency)});
+}
+
+/// Returns the number of layers of which a published model has tensors.
+static auto BlocksIn(const Manifest& manifest) -> int64_t {
+  constexpr std::string_view Block = "model.layers.";
+  int64_t blocks = 0;
+  for (const auto& [name, tensor] : manifest.tensors) {
+    if (name.starts_with(Block)) {
+      const auto number = std::string_view(name).substr(Block.size());
+      blocks = std::max(blocks, 1 + ParseWhole<int64_t>(number.substr(0, number.find('.'))).value_or(-1));
+    }
+  }
+  return blocks;
 }
 
 /// Compares what config.json gives with the tensors that there are, and with the recipe.
@@ -90,6 +101,12 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
   if (!sizes || sizes->layers > std::ssize(manifest.tensors)) {
     diags.Report(at.at, DiagnosticKind::SeedContradictsConfig,
                  fmt::format("no model of {} tensors has such sizes", manifest.tensors.size()));
+    return;
+  }
+  if (const int64_t blocks = BlocksIn(manifest); blocks != sizes->layers) {
+    diags.Report(
+        at.at, DiagnosticKind::SeedContradictsConfig,
+        fmt::format("`num_hidden_layers` is {}, and the weights have tensors of {} layers", sizes->layers, blocks));
     return;
   }
   std::vector<std::string> faults;

@@ -1,6 +1,7 @@
 // Answers to slips on the command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <set>
@@ -174,9 +175,12 @@ TEST(Answers, WhatHasNoManifestIsNoCheckpoint) {
   const std::string ids = WriteIn(folder, "ids.bin", std::string(8, '\1'));
   std::filesystem::create_directories(folder / "cut");
   WriteText(folder / "cut/manifest.json", "{\n");
-  for (const std::string name : {"step-00000022", "model", "distributed", "run/attempts"}) {
+  for (const std::string name :
+       {"step-00000022", "model", "distributed", "run/attempts/0001", "runs/a/attempts", "runs/b/attempts"}) {
     std::filesystem::create_directories(folder / name);
   }
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  WriteText(folder / "run/attempts/0001/recipe.toml", "");
   WriteText(folder / "model/config.json", "{}");
   WriteText(folder / "distributed/.metadata", "");
   struct Case {
@@ -184,17 +188,26 @@ TEST(Answers, WhatHasNoManifestIsNoCheckpoint) {
     std::string reason;
   };
   for (const Case& c :
-       {Case{folder.path(), "it has neither manifest.json nor config.json"},
-        Case{folder / "absent", "there is no such folder"},
+       {Case{folder / "run/attempts",
+             "it has neither manifest.json nor config.json; name a checkpoint, the directory of a run, or a model of "
+             "Hugging Face"},
+        Case{folder / "absent", "there is no such folder; the run there is " + (folder / "run")},
         Case{folder / "step-00000021", "there is no such folder; the nearest name is " + (folder / "step-00000022")},
-        Case{sound, "it is a file; name the folder that has it, " + folder.path()},
+        Case{sound, "it is a file; name a folder: a checkpoint, the directory of a run, or a model of Hugging Face"},
+        Case{folder / "fifo", "it is a FIFO; name a folder"},
+        Case{folder / "runs", "it has runs; name one of them, such as " + (folder / "runs/b")},
+        Case{folder / "run/attempts/0001/recipe.toml",
+             "it is of the record of a launch; name its run, " + (folder / "run")},
         Case{folder / "model", "it is a model of Hugging Face; start a run from it: --set 'start.first={ seed = \"" +
                                    (folder / "model") + "\" }'"},
         Case{folder / "distributed",
              "it is a distributed checkpoint of PyTorch (.metadata), which is not read; write it as a model of Hugging "
              "Face first (safetensors and config.json), in torchtitan by "
              "scripts/checkpoint_conversion/convert_to_hf.py"},
-        Case{folder / "run", "it is the directory of a run that has saved no checkpoint in it"},
+        Case{folder / "run",
+             "it is the directory of a run that has saved no checkpoint in it; train it on, with checkpoint.every in "
+             "its "
+             "recipe"},
         Case{folder / "cut", "manifest.json: its first line is no digest"}}) {
     const Finished finished =
         RunProgram(Shardc(), {"eval", sound, "--set", "data.eval_tokens=64", "--checkpoint", c.checkpoint});
@@ -224,6 +237,38 @@ TEST(Answers, WhatHasNoManifestIsNoCheckpoint) {
           << command;
     }
   }
+}
+
+TEST(Answers, APathThatIsNoRecipeIsToldWhatItIs) {
+  const TemporaryFolder folder;
+  for (const std::string name : {"runs/tiny/attempts/0001", "runs/tiny/checkpoints/step-00000001"}) {
+    std::filesystem::create_directories(folder / name);
+  }
+  const std::string attempt = WriteIn(folder, "runs/tiny/attempts/0001/recipe.toml", SoundRecipe());
+  const std::string checkpoint = folder / "runs/tiny/checkpoints/step-00000001";
+  WriteText(checkpoint + "/manifest.json", "");
+  const std::string tokens = WriteIn(folder, "t.bin", std::string("\x88\xd8\0\1", 4));
+  struct Case {
+    std::string path;
+    std::string says;
+  };
+  for (const Case& c :
+       {Case{folder / "runs/nothing", "No such file or directory; the run there is " + (folder / "runs/tiny")},
+        Case{folder / "runs/tinny", "; the nearest name is " + (folder / "runs/tiny")},
+        Case{folder / "runs", "it has runs; name one of them, such as " + (folder / "runs/tiny")},
+        Case{checkpoint, "it is a checkpoint; name its run, or a recipe and --checkpoint " + checkpoint},
+        Case{attempt, " is of the record of a launch; name its run, " + (folder / "runs/tiny")},
+        Case{tokens, "byte 3 is zero, so it is no text; name a recipe (TOML), and files of tokens"}}) {
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"eval", c.path},
+                                                    {"sample", c.path, "--prompt", "x"},
+                                                    {"logits", c.path, "--tokens", tokens, "-o", folder / "logits"}}) {
+      const Finished refused = RunProgram(Shardc(), command);
+      EXPECT_THAT(refused.exit_code, testing::AnyOf(2, 3)) << c.path;
+      EXPECT_THAT(refused.err, HasSubstr(c.says)) << command[0];
+    }
+  }
+  EXPECT_THAT(RunProgram(Shardc(), {"check", folder / "runs/tiny"}).err,
+              HasSubstr("it is the directory of a run, which"));
 }
 
 TEST(Answers, AManifestThatCannotBeReadIsNotCalledNoCheckpoint) {

@@ -145,7 +145,8 @@ TEST_F(PlanFiles, OtherFilesAreRefused) {
   };
   const Case cases[] = {
       {"/dev/zero", "[recipe-too-large]"},
-      {WriteIn(folder_, "model.safetensors", std::string("abc\0\0\1", 6)), "a NUL byte; a recipe is text"},
+      {WriteIn(folder_, "model.safetensors", std::string("abc\0\0\1", 6)),
+       "byte 4 is zero, so it is no text; name a recipe (TOML), and files of tokens by its key data.tokens"},
       {WriteIn(folder_, "manifest.json", "{\n \"format\": \"shardc checkpoint\"\n}\n"), "the text is not TOML: "},
       {WriteIn(folder_, "log.txt", "run quickstart: started from scratch\n"), "the text is not TOML: "},
       {WriteIn(folder_, "late.plan", "group g\n" + ReadText(plan_)), "the text is not TOML: "},
