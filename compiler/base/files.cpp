@@ -13,7 +13,7 @@
 
 namespace shardc {
 
-/// True of a FIFO in a folder; the pipes of a shell are in a file system of their own.
+/// Returns true for a FIFO in a folder; the pipes of a shell are in a file system of their own.
 static auto IsFifo(const std::string& path) -> bool {
   struct stat status {};
   struct statfs system {};
@@ -21,7 +21,7 @@ static auto IsFifo(const std::string& path) -> bool {
          system.f_type != PIPEFS_MAGIC;
 }
 
-/// True of a path such as /dev/fd/3, or a link to one.
+/// Returns true for a path such as /dev/fd/3, or a link to one.
 static auto IsDescriptor(const std::filesystem::path& path) -> bool {
   std::error_code unknown;
   const auto is_in_proc = [&](const std::filesystem::path& own) {

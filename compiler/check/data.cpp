@@ -26,7 +26,10 @@ auto CheckPath(CheckContext& context, const SourceRange& at, std::string_view ke
 
 auto CheckFiles(CheckContext& context, std::string_view key, const Located<std::vector<std::string>>& files) -> void {
   if (files->empty()) {
-    context.diags().Report(files.at, DiagnosticKind::PathInvalid, key, "an empty list", "file");
+    context.diags()
+        .Build(files.at, DiagnosticKind::PathInvalid, key, "an empty list", "file")
+        .Help(key == "eval" ? "to do without it, leave it out, or type --unset data.eval" : "")
+        .Emit();
   }
   for (const std::string& path : *files) {
     if (!CheckPath(context, files.at, key, path, "file")) {

@@ -97,8 +97,10 @@ static auto CheckPatterns(CheckContext& context) -> void {
   for (const Located<std::vector<std::string>>* key : FileKeysOf(recipe)) {
     for (const std::string& path : **key) {
       if (context.IsSound(*key) && FilesOf(recipe, path).empty()) {
-        context.diags().Report(PlaceInList(context.diags().sources(), key->at, path),
-                               DiagnosticKind::TokenPatternUnmatched, path);
+        context.diags()
+            .Build(PlaceInList(context.diags().sources(), key->at, path), DiagnosticKind::TokenPatternUnmatched, path)
+            .Help("name files that are there; a pattern is relative to the recipe's folder")
+            .Emit();
       }
     }
   }

@@ -54,7 +54,7 @@ RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::stri
   diagnostics_.set_strict(options.is_strict);
 }
 
-/// Returns what lies at a path that is no file, or near it, as the end of a sentence.
+/// Returns what lies at a path that cannot be read, or near it, as the end of a sentence.
 static auto NoteOn(const std::string& given) -> std::string {
   std::error_code unknown;
   const std::filesystem::path path(given);

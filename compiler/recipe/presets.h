@@ -22,7 +22,7 @@ struct StandInText {
 auto HelpOnPresets(std::string_view name) -> std::string;
 
 /// Returns the first preset whose name, or whose model's name on the hub, begins as the word does, whatever its letters
-/// and dashes: llama3-8b for "Llama-3". Null if there is none.
+/// and dashes: llama3-8b for "Llama-3". Null if none does.
 auto PresetLike(std::string_view word) -> const PresetRow*;
 
 /// The lines of the recipe's preset; nothing if the recipe names none, or one that does not exist, which is reported.

@@ -115,14 +115,15 @@ auto TypeHelp(const KeyInfo& key, const TomlNode& node) -> std::string {
   if (!meant.empty()) {
     return fmt::format("write {} = {}", key.name, meant);
   }
-  if (!IsOff(node)) {
+  const bool is_list_of_numbers = key.type == "Reals" || key.type == "Ints";
+  if (!IsOff(node) && !is_list_of_numbers) {
     return "";
   }
   if (key.type == "Texts" && !key.is_required()) {
     return fmt::format("to do without it, leave it out, or type --unset {}", key.path());
   }
-  // Its description says how to switch it off.
-  return key.type == "Int" || key.type == "Real" ? fmt::format("{}: {}", key.name, key.doc) : "";
+  // Its description says how to switch it off, and what a list has.
+  return key.type == "Int" || key.type == "Real" || is_list_of_numbers ? fmt::format("{}: {}", key.name, key.doc) : "";
 }
 
 }  // namespace shardc

@@ -6,7 +6,8 @@ namespace shardc {
 
 auto RunDirectory::Open(const std::string& path) -> ErrorOr<RunDirectory> {
   if (const Status made = MakeDirectories(PosixFs(), path); !made) {
-    return Fail(made.error().code, "cannot make the run directory {}: {}", path, made.error().message);
+    return Fail(made.error().code, "cannot make the run directory {}: {}; name another by --run-dir", path,
+                made.error().message);
   }
   ASSIGN_OR_RETURN(auto folder, OpenDirectory(PosixFs(), path));
   ASSIGN_OR_RETURN(const auto status, StatusOf(folder));
