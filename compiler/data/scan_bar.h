@@ -20,6 +20,7 @@ class ScanBar {
   auto Tell(int64_t done, int64_t all) -> void;
   /// Shows these words in the place of the line.
   auto Show(const std::string& words) -> void;
+  auto is_terminal() const -> bool { return is_terminal_; }
   /// Removes the line.
   auto Clear() -> void;
 

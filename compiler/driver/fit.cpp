@@ -1,9 +1,11 @@
 #include "compiler/driver/fit.h"
 
+#include <mutex>
 #include <numeric>
+#include <set>
 
 #include "compiler/base/stopwatch.h"
-#include "compiler/data/scan_bar.h"
+#include "compiler/driver/slow_work.h"
 #include "compiler/driver/trial_planner.h"
 #include "compiler/fit/fit_search.h"
 #include "compiler/fit/in_parallel.h"
@@ -71,28 +73,69 @@ static auto GrownRows(const Plan& plan, const FitUse& fit, TrialPlanner& planner
   return rows;
 }
 
-auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::string& text, const MemoryBudget& budget,
-                 bool grows_batch) -> FitUse {
-  FitUse fit{.budget = budget,
-             .now = FiguresOf(plan, budget.machine),
-             .device = plan.device,
-             .sequences = SamplesPerStep(plan),
-             .ranks = plan.mesh.num_ranks(),
-             .steps = plan.run.steps};
+namespace {
+
+/// Answers as they become known, and what the command is at meanwhile. Several threads may call it at once.
+class Answers {
+ public:
+  Answers(const FitUse& fit, const FitListener& listener) : fit_(fit), listener_(listener) {}
+
+  auto Know(FitPart part, size_t row = 0) -> void {
+    if (listener_) {
+      progress_.Clear();
+      listener_(fit_, part, row);
+    }
+  }
+  /// Takes the number of a row that was planned. Rows are planned in any order, and reported in theirs.
+  auto KnowRow(size_t row) -> void {
+    const std::lock_guard lock(mutex_);
+    planned_.insert(row);
+    for (; planned_.contains(known_rows_); ++known_rows_) {
+      Know(FitPart::Row, known_rows_);
+    }
+    Tell(fmt::format("planned {} of {} changes of keys", planned_.size(), fit_.knobs.size()));
+  }
+  auto Tell(const std::string& words) -> void { progress_.Tell(watch_.Elapsed(), words); }
+
+ private:
+  const FitUse& fit_;
+  const FitListener& listener_;
+  const Stopwatch watch_;
+  SlowWork progress_{stderr};
+  std::mutex mutex_;
+  std::set<size_t> planned_;
+  size_t known_rows_ = 0;
+};
+
+}  // namespace
+
+static auto FitNow(const Plan& plan, const FitQuestion& question) -> FitUse {
+  return {.budget = question.budget,
+          .now = FiguresOf(plan, question.budget.machine),
+          .device = plan.device,
+          .sequences = SamplesPerStep(plan),
+          .ranks = plan.mesh.num_ranks(),
+          .steps = plan.run.steps,
+          .price = question.price,
+          .device_of_machine = question.device_of_machine};
+}
+
+auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::string& text, const FitQuestion& question,
+                 const FitListener& known) -> FitUse {
+  FitUse fit = FitNow(plan, question);
+  Answers answers(fit, known);
+  answers.Know(FitPart::Now);
   TrialPlanner planner(recipe, text, plan, fit);
-  fit.grown = grows_batch ? GrownRows(plan, fit, planner) : std::vector<GrownRow>();
-  std::vector<Knob> knobs = KnobsOf(plan, RanksOfHost(budget, plan.mesh));
+  std::vector<Knob> knobs = KnobsOf(plan, RanksOfHost(fit.budget, plan.mesh));
   fit.knobs.resize(knobs.size());
-  InParallel(knobs.size(), [&](size_t i) { fit.knobs[i] = RowOf(std::move(knobs[i]), plan, fit, planner); });
-  const Stopwatch watch;
-  ScanBar bar(stderr);
-  const TrialOptions trials{.plan = [&](const std::vector<std::string>& sets) { return planner.Estimate(sets); },
-                            .tell =
-                                [&](size_t planned) {
-                                  if (watch.Elapsed() > Seconds{1}) {
-                                    bar.Show(fmt::format("planning combinations of keys, {} so far", planned));
-                                  }
-                                }};
+  InParallel(knobs.size(), [&](size_t i) {
+    fit.knobs[i] = RowOf(std::move(knobs[i]), plan, fit, planner);
+    answers.KnowRow(i);
+  });
+  answers.Know(FitPart::Refused);
+  const TrialOptions trials{
+      .plan = [&](const std::vector<std::string>& sets) { return planner.Estimate(sets); },
+      .tell = [&](size_t planned) { answers.Tell(fmt::format("planning combinations of keys, {} so far", planned)); }};
   const AllOffers offers = OffersOf(plan);
   const auto fastest_from = [&](const std::optional<Combination>& cheapest) {
     const auto found = planner.Answer([&] { return FastestThatFits(cheapest, fit, offers, trials); });
@@ -105,6 +148,7 @@ auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::strin
     fit.cheapest = cheapest->row;
     fit.fastest = fit.now.time ? fastest_from(cheapest->combination) : std::nullopt;
   }
+  answers.Know(FitPart::Keys);
   fit.least_ranks = planner.Answer([&] { return LeastRanksThatFit(fit, plan, trials); });
   if (!fit.least_ranks) {
     fit.stays = MostThatStaysOf(planner, plan);
@@ -114,15 +158,19 @@ auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::strin
     const bool takes_fewer = with_keys && (!fit.least_ranks || with_keys->ranks < fit.least_ranks->ranks);
     fit.least_with_keys = takes_fewer ? std::move(with_keys) : std::nullopt;
   }
+  answers.Know(FitPart::Ranks);
+  fit.grown = question.grows_batch ? GrownRows(plan, fit, planner) : std::vector<GrownRow>();
+  answers.Know(FitPart::Grown);
   return fit;
 }
 
-auto FitOfPlanFile(const Plan& plan, const MemoryBudget& budget) -> FitUse {
-  return {.budget = budget,
-          .now = FiguresOf(plan, budget.machine),
-          .device = plan.device,
-          .steps = plan.run.steps,
-          .has_recipe = false};
+auto FitOfPlanFile(const Plan& plan, const FitQuestion& question, const FitListener& known) -> FitUse {
+  FitUse fit = FitNow(plan, question);
+  fit.has_recipe = false;
+  if (known) {
+    known(fit, FitPart::Now, 0);
+  }
+  return fit;
 }
 
 }  // namespace shardc

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -123,7 +124,7 @@ static auto AsksForReport(const PlanOptions& options) -> bool {
          (options.emit.empty() && options.format == "html");
 }
 
-/// The report in the format that was asked for; with --fit and without --explain, for people, that part of it.
+/// Renders the report in the format that was asked for.
 static auto ReportText(const Report& report, const PlanOptions& options) -> std::string {
   if (options.format == "json") {
     return RenderReportJson(report);
@@ -131,12 +132,11 @@ static auto ReportText(const Report& report, const PlanOptions& options) -> std:
   if (options.format == "html") {
     return RenderReportHtml(report);
   }
-  const bool is_fit_alone = report.fit && !options.explain && options.emit.empty();
-  return is_fit_alone ? RenderFitText(*report.fit) : RenderReportText(report);
+  return RenderReportText(report);
 }
 
 /// With what its token files hold, where they are here. Errors: a run would refuse one of these files.
-static auto ReportOf(const Plan& plan, const Facts& facts, const std::optional<FitUse>& fit) -> ErrorOr<Report> {
+static auto ReportOf(const Plan& plan, const Facts& facts, const std::optional<FitUse>& fit = {}) -> ErrorOr<Report> {
   if (!facts) {
     return facts.error();
   }
@@ -181,19 +181,54 @@ static auto CheckOutput(const PlanOptions& options, std::vector<std::string> inp
   return CheckReplacesNone("-o", options.output, inputs);
 }
 
-/// Prints or writes what the options ask for.
-static auto ShowPlan(const Plan& plan, const Facts& facts, const PlanOptions& options, const std::optional<FitUse>& fit)
+/// Answers --fit, and reports each part of the answers when it is known.
+using FitMaker = std::function<FitUse(const FitListener& known)>;
+
+/// Prints the report for people, the parts of --fit as they become known.
+static auto PrintAsKnown(const Plan& plan, const Facts& facts, const PlanOptions& options, const FitMaker& make_fit)
+    -> ErrorOr<FitUse> {
+  ASSIGN_OR_RETURN(auto report, ReportOf(plan, facts));
+  Status written = Success{};
+  const auto print = [&](const std::string& text) { written = written ? WriteResult(text) : written; };
+  const FitUse fit = make_fit([&](const FitUse& so_far, FitPart part, size_t row) {
+    if (part == FitPart::Now && (options.explain || !options.emit.empty())) {
+      report.time = so_far.now.time;
+      print(RenderReportText(report) + "\n");
+    }
+    print(FitPartText(so_far, part, row));
+  });
+  RETURN_IF_ERROR(written);
+  return fit;
+}
+
+/// Prints or writes what the options ask for. `make_fit` is empty without --fit.
+static auto ShowPlan(const Plan& plan, const Facts& facts, const PlanOptions& options, const FitMaker& make_fit)
     -> Status {
   SetCheckContext("printing the plan");
   RETURN_IF_ERROR(CheckOutput(options, InputsOf(plan.data, plan.heads, plan.seed.path)));
-  ASSIGN_OR_RETURN(const auto text, ResultText(plan, facts, options, fit));
-  RETURN_IF_ERROR(WriteOut(text, options.output));
-  if (!options.output.empty() && options.emit.empty() && !AsksForReport(options) && (options.explain || fit)) {
+  const bool writes_plan_first = !options.output.empty() && options.emit.empty() && !AsksForReport(options);
+  const bool prints_as_known = make_fit && options.format == "text" && (writes_plan_first || options.output.empty());
+  std::optional<FitUse> fit = make_fit && !prints_as_known ? std::optional(make_fit({})) : std::nullopt;
+  if (writes_plan_first || !prints_as_known) {
+    ASSIGN_OR_RETURN(const auto text, ResultText(plan, facts, options, fit));
+    RETURN_IF_ERROR(WriteOut(text, options.output));
+  }
+  if (prints_as_known) {
+    ASSIGN_OR_RETURN(fit, PrintAsKnown(plan, facts, options, make_fit));
+  } else if (writes_plan_first && (options.explain || fit)) {
     ASSIGN_OR_RETURN(const auto report, ReportOf(plan, facts, fit));
     RETURN_IF_ERROR(WriteResult(ReportText(report, options)));
   }
   // What does not fit has been said; the code tells scripts.
   return fit && !fit->fits() ? Status(Error{ExitCode::DoesNotFit, ""}) : Success{};
+}
+
+/// Requires: --fit.
+static auto QuestionOf(const PlanOptions& options) -> FitQuestion {
+  return {.budget = *ParseBudget(options.fit),
+          .grows_batch = options.grow_batch,
+          .price = ParseWhole<double>(options.price),
+          .device_of_machine = options.device_of_machine};
 }
 
 /// `text` is that of the recipe.
@@ -210,13 +245,10 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
   if (options.stop_after.empty() && options.disabled.empty()) {
     fmt::print(stderr, "{}", Printable(NotesText(plan, facts)));
   }
-  std::optional<FitUse> fit;
-  if (!options.fit.empty()) {
-    fit = FitOfRecipe(plan, options.recipe, text, *ParseBudget(options.fit), options.grow_batch);
-    fit->price = ParseWhole<double>(options.price);
-    fit->device_of_machine = options.device_of_machine;
-  }
-  return ShowPlan(plan, facts, options, fit);
+  const FitMaker make_fit = [&](const FitListener& known) {
+    return FitOfRecipe(plan, options.recipe, text, QuestionOf(options), known);
+  };
+  return ShowPlan(plan, facts, options, options.fit.empty() ? FitMaker() : make_fit);
 }
 
 /// Shows a plan file, if the verifier accepts it, as MakePlan shows the plan of a recipe.
@@ -234,12 +266,8 @@ static auto ShowPlanFile(std::string_view text, const PlanOptions& options) -> S
     return facts.error();
   }
   fmt::print(stderr, "{}", Printable(NotesText(plan, facts)));
-  std::optional<FitUse> fit;
-  if (!options.fit.empty()) {
-    fit = FitOfPlanFile(plan, *ParseBudget(options.fit));
-    fit->price = ParseWhole<double>(options.price);
-  }
-  return ShowPlan(plan, facts, options, fit);
+  const FitMaker make_fit = [&](const FitListener& known) { return FitOfPlanFile(plan, QuestionOf(options), known); };
+  return ShowPlan(plan, facts, options, options.fit.empty() ? FitMaker() : make_fit);
 }
 
 /// Do --fit and --format html ask for the report, and nothing for something else? Errors: Usage.

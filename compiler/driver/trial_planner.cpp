@@ -63,13 +63,6 @@ TrialPlanner::TrialPlanner(const RecipeOptions& recipe, const std::string& text,
   // The time takes the last pass, which orders the streams.
   last_ = fit.now.time ? std::nullopt : std::optional(PassKind::Allocate);
   Keep({}, {.figures = fit.now, .least = LeastFiguresOf(plan, fit.now), .refused = ""}, true);
-  const auto is_near = [](double line, double whole, double most) { return std::abs(line - whole) <= most * whole; };
-  const auto as_it_is = FromFewBlocks({});
-  is_line_right_ =
-      as_it_is && as_it_is->figures.flops.all() == fit.now.flops.all() && as_it_is->figures.wire == fit.now.wire &&
-      is_near(static_cast<double>(as_it_is->figures.reserved.value), static_cast<double>(fit.now.reserved.value),
-              MostOffOfMemory) &&
-      (!fit.now.time || is_near(as_it_is->figures.time->step().value, fit.now.time->step().value, MostOffOfTime));
 }
 
 auto TrialPlanner::PlanWith(const Sets& sets, std::optional<PassKind> stop_after) const -> ErrorOr<Plan> {
@@ -113,10 +106,21 @@ auto TrialPlanner::Whole(const Sets& sets) -> Trial {
   return known ? *known : Remember(sets, PlanWith(sets, last_));
 }
 
+auto TrialPlanner::IsLineRight() const -> bool {
+  const PlanFigures& now = fit_.now;
+  const auto is_near = [](double line, double whole, double most) { return std::abs(line - whole) <= most * whole; };
+  const auto as_it_is = FromFewBlocks({});
+  return as_it_is && as_it_is->figures.flops.all() == now.flops.all() && as_it_is->figures.wire == now.wire &&
+         is_near(static_cast<double>(as_it_is->figures.reserved.value), static_cast<double>(now.reserved.value),
+                 MostOffOfMemory) &&
+         (!now.time || is_near(as_it_is->figures.time->step().value, now.time->step().value, MostOffOfTime));
+}
+
 auto TrialPlanner::Estimate(const Sets& sets) -> Trial {
   if (const auto known = FindKnown(sets, false)) {
     return *known;
   }
+  std::call_once(line_is_judged_, [&] { is_line_right_ = IsLineRight(); });
   const auto line = is_line_right_ ? FromFewBlocks(sets) : std::nullopt;
   return line && !IsInDoubt(*line) ? Keep(sets, *line, false) : Whole(sets);
 }

@@ -61,14 +61,16 @@ class TrialPlanner {
   auto Keep(const Sets& sets, Trial trial, bool is_whole) -> Trial;
   auto TrialOf(const ErrorOr<Plan>& plan) const -> Trial;
   auto FromFewBlocks(const Sets& sets) const -> std::optional<Trial>;
+  auto IsLineRight() const -> bool;
   auto IsInDoubt(const Trial& trial) const -> bool;
 
   const RecipeOptions& recipe_;
   const std::string& text_;
   const FitUse& fit_;
   int64_t num_blocks_ = 0;
-  /// Plans of few blocks give the figures of the recipe as it is.
+  /// Plans of few blocks give the figures of the recipe as it is. Asked for when the first estimate is.
   bool is_line_right_ = false;
+  std::once_flag line_is_judged_;
   /// Later passes change no figure.
   std::optional<PassKind> last_;
   std::mutex mutex_;

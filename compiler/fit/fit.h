@@ -54,9 +54,6 @@ struct MostThatStays {
 /// (StepTime.IsNearMeasuredSteps).
 constexpr double EstimateError = 0.06;
 
-/// Returns "0.222 hours", the time of so many steps.
-auto HoursText(Seconds step, int64_t steps) -> std::string;
-
 /// A larger microbatch, of sequences that ranks have in several microbatches as long as there are some.
 struct GrownRow {
   /// Number in a step.
@@ -102,13 +99,5 @@ struct FitUse {
   /// Returns true if a combination of keys fits on the recipe's ranks.
   auto fits_with_keys() const -> bool { return cheapest || fastest; }
 };
-
-/// Returns lines on the combination, and on the ranks.
-auto CheapestText(const FitUse& fit) -> std::string;
-auto LeastRanksText(const FitUse& fit) -> std::string;
-/// Returns a table of larger microbatches; empty if none was asked for.
-auto GrownText(const FitUse& fit) -> std::string;
-/// Returns the text for people.
-auto RenderFitText(const FitUse& fit) -> std::string;
 
 }  // namespace shardc

@@ -8,6 +8,7 @@
 
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/cost/fold.h"
+#include "compiler/fit/fit_text.h"
 #include "compiler/report/html_style.h"
 #include "compiler/report/report.h"
 

@@ -8,6 +8,7 @@
 #include "compiler/checkpoint/stage.h"
 #include "compiler/cost/fold.h"
 #include "compiler/cost/preset_use.h"
+#include "compiler/fit/fit_text.h"
 #include "compiler/ops/cuda/attention.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/init_rule.h"

@@ -15,40 +15,13 @@
 #include "compiler/driver/trial_planner.h"
 #include "compiler/fit/fit_search.h"
 #include "compiler/fit/in_parallel.h"
+#include "tests/golden/all_combinations.h"
 #include "tests/golden/golden_case.h"
+#include "tests/golden/shipped_recipes.h"
 #include "tests/support/nightly.h"
 
 namespace shardc {
 namespace {
-
-using SetTexts = std::vector<std::string>;
-
-auto EachCombinationOf(const AllOffers& offers) -> std::vector<SetTexts> {
-  // The subject of layouts comes first.
-  std::vector<std::pair<Offer, SetTexts>> all;
-  for (const Offer& layout : offers[0].offers) {
-    all.emplace_back(layout, layout.sets);
-  }
-  for (size_t subject = 1; subject < NumSubjects; ++subject) {
-    const bool is_of_slices =
-        subject == static_cast<size_t>(Subject::Units) || subject == static_cast<size_t>(Subject::Reshard);
-    decltype(all) wider;
-    for (const auto& [layout, sets] : all) {
-      for (const Offer& offer : offers[subject].offers) {
-        if (offer.sets.empty() || layout.dp > 1 || !is_of_slices) {
-          wider.emplace_back(layout, sets);
-          wider.back().second.insert(wider.back().second.end(), offer.sets.begin(), offer.sets.end());
-        }
-      }
-    }
-    all = std::move(wider);
-  }
-  std::vector<SetTexts> sets;
-  for (auto& [layout, of_layout] : all) {
-    sets.push_back(std::move(of_layout));
-  }
-  return sets;
-}
 
 /// Plans need no pass after that of memory where no time is estimated.
 auto WithoutTime(FitUse fit) -> FitUse {
@@ -65,7 +38,7 @@ class AllTrials {
     CHECK(plan.ok(), "{}: {}", path, plan.error().message);
     plan_ = *std::move(plan);
     offers_ = OffersOf(plan_);
-    const std::vector<SetTexts> all = EachCombinationOf(offers_);
+    const std::vector<SetTexts> all = AllSetsOf(offers_);
     std::vector<Trial> trials(all.size());
     const FitUse fit = WithoutTime(FitWith({}));
     TrialPlanner planner(recipe_, text_, plan_, fit);
@@ -187,7 +160,7 @@ TEST(FitSearch, FastestBeatsEachRow) {
   const std::string text = ReadRecipeFile(recipe.path);
   const auto plan = CompileText(recipe.path, text, recipe.sets);
   ASSERT_TRUE(plan.ok()) << plan.error().message;
-  const FitUse fit = FitOfRecipe(*plan, recipe, text, {.bytes = Bytes{int64_t{16} << 30}});
+  const FitUse fit = FitOfRecipe(*plan, recipe, text, {.budget = {.bytes = Bytes{int64_t{16} << 30}}});
   ASSERT_FALSE(fit.fits());
   ASSERT_TRUE(fit.fastest);
   EXPECT_TRUE(fit.fits(*fit.fastest->figures));
@@ -336,7 +309,7 @@ TEST(FitSearch, FindsLeastRanksWithKeys) {
       layout.micro = std::gcd(plan->run.micro_batch, sequences);
       layout.accumulate = sequences / layout.micro;
       layout.global = layout.global == 0 ? 0 : dp * sequences;
-      const auto each = EachCombinationOf(OffersOf(*plan, layout));
+      const auto each = AllSetsOf(OffersOf(*plan, layout));
       all.insert(all.end(), each.begin(), each.end());
     };
     add(ranks, of_rank);

@@ -12,6 +12,7 @@
 #include "compiler/driver/fit.h"
 #include "compiler/fit/fit_search.h"
 #include "compiler/fit/in_parallel.h"
+#include "tests/golden/all_combinations.h"
 #include "tests/golden/golden_case.h"
 
 namespace shardc {
@@ -84,22 +85,6 @@ auto OffersOfSome(const Plan& plan, const std::set<Subject>& some) -> AllOffers 
   return offers;
 }
 
-auto AllOf(const AllOffers& offers) -> Combinations {
-  Combinations all{AsItIs(offers)};
-  for (size_t i = 0; i < NumSubjects; ++i) {
-    Combinations wider;
-    for (Combination one : all) {
-      for (one[i] = 0; one[i] < offers[i].offers.size(); ++one[i]) {
-        if (one[i] == offers[i].as_is || Applies(static_cast<Subject>(i), LayoutOf(offers, one))) {
-          wider.push_back(one);
-        }
-      }
-    }
-    all = std::move(wider);
-  }
-  return all;
-}
-
 /// Answers of the searches that ask for estimates, against whole plans of all combinations.
 class AnswersOfDeep : public testing::TestWithParam<std::pair<const char*, TrialPlanner::Sets>> {};
 
@@ -107,7 +92,7 @@ TEST_P(AnswersOfDeep, AreTheBestOfAll) {
   DeepRecipe deep(GetParam().first, GetParam().second);
   const AllOffers offers = OffersOfSome(deep.plan, {Subject::Layout, Subject::Policy, Subject::Units, Subject::Chunks});
   TrialPlanner planner(deep.options, deep.text, deep.plan, deep.fit);
-  const Combinations all = AllOf(offers);
+  const Combinations all = AllCombinations(offers);
   std::vector<Trial> trials(all.size());
   InParallel(all.size(), [&](size_t i) { trials[i] = planner.Whole(KnobOf(offers, all[i]).sets); });
   std::vector<int64_t> amounts;

@@ -12,10 +12,12 @@
 
 namespace shardc {
 
-/// Columns as wide as their widest cell; the first is flush left, numbers flush right.
+/// Columns as wide as their widest cell, or as `widths` if those are more; the first is flush left, numbers flush
+/// right.
 class Table {
  public:
-  explicit Table(std::string left) : left_(std::move(left)) {}
+  explicit Table(std::string left, std::vector<size_t> widths = {})
+      : left_(std::move(left)), widths_(std::move(widths)) {}
 
   /// Keeps a column as text even if it looks like numbers.
   auto KeepLeft(size_t column) -> void { text_columns_.insert(column); }
