@@ -34,9 +34,11 @@ auto FiguresOf(const Plan& plan, const MachineRow* machine) -> PlanFigures {
                       .wire = StepWireOf(plan),
                       .time = StepTimeOf(plan, machine)};
   for (int section = 0; section < NumSections; ++section) {
-    for (const MemoryUse& use : MemoryOverOps(plan, static_cast<SectionKind>(section))) {
-      figures.peak = std::max(figures.peak, use.total());
-    }
+    Bytes now = PersistentUse(plan).total();
+    WalkLives(
+        plan, static_cast<SectionKind>(section), [&](BufferId id) { now += plan.buffers[id].bytes; },
+        [&](size_t) { figures.peak = std::max(figures.peak, now); },
+        [&](BufferId id) { now -= plan.buffers[id].bytes; });
   }
   return figures;
 }

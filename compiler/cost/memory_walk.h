@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <unordered_set>
 #include <vector>
 
 #include "compiler/plan/plan.h"
@@ -31,16 +30,19 @@ auto LeastReserved(const Plan& plan) -> Bytes;
 template <class Born, class At, class Released>
 auto WalkLives(const Plan& plan, SectionKind kind, const Born& born, const At& at, const Released& released) -> void {
   const std::vector<Op>& ops = plan.section(kind).ops;
-  std::unordered_set<BufferId> alive;
+  std::vector<bool> is_alive(static_cast<size_t>(plan.buffers.size()));
   for (size_t i = 0; i < ops.size(); ++i) {
     for (const Access& access : AccessesOf(ops[i].body)) {
       const BufferId id = plan.values[access.value].buffer;
-      if (!IsPersistent(plan.buffers[id].arena) && alive.insert(id).second) {
+      if (!is_alive[static_cast<size_t>(id.index)] && !IsPersistent(plan.buffers[id].arena)) {
+        is_alive[static_cast<size_t>(id.index)] = true;
         born(id);
       }
     }
     at(i);
-    if (const BufferId dead = ReleasedBufferOf(ops[i].body); dead.valid() && alive.erase(dead) > 0) {
+    if (const BufferId dead = ReleasedBufferOf(ops[i].body);
+        dead.valid() && is_alive[static_cast<size_t>(dead.index)]) {
+      is_alive[static_cast<size_t>(dead.index)] = false;
       released(dead);
     }
   }

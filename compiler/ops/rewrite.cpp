@@ -28,18 +28,27 @@ struct FieldReplacer {
   auto Attr(std::string_view, T&) -> void {}
 };
 
-struct BufferRenumberer {
-  const std::vector<BufferId>* numbers;
+struct Renumberer {
+  const std::vector<ValueId>& values;
+  const std::vector<BufferId>& buffers;
 
-  auto In(std::string_view, ValueId&) -> void {}
-  auto Out(std::string_view, ValueId&) -> void {}
-  auto Over(std::string_view, ValueId&, ValueId&) -> void {}
-  auto Acc(std::string_view, ValueId&, ValueId&) -> void {}
-  auto InOut(std::string_view, ValueId&) -> void {}
-  auto Scratch(std::string_view, ValueId&) -> void {}
-  auto Whole(std::string_view, BufferId& id) -> void { id = (*numbers)[static_cast<size_t>(id.index)]; }
+  auto Renumber(ValueId& id) const -> void {
+    if (id.valid()) {
+      id = values[static_cast<size_t>(id.index)];
+    }
+  }
+  auto In(std::string_view, ValueId& id) const -> void { Renumber(id); }
+  auto Out(std::string_view, ValueId& id) const -> void { Renumber(id); }
+  auto Over(std::string_view, ValueId& id, ValueId&) const -> void { Renumber(id); }
+  auto Acc(std::string_view, ValueId& id, ValueId& onto) const -> void {
+    Renumber(id);
+    Renumber(onto);
+  }
+  auto InOut(std::string_view, ValueId& id) const -> void { Renumber(id); }
+  auto Scratch(std::string_view, ValueId& id) const -> void { Renumber(id); }
+  auto Whole(std::string_view, BufferId& id) const -> void { id = buffers[static_cast<size_t>(id.index)]; }
   template <class T>
-  auto Attr(std::string_view, T&) -> void {}
+  auto Attr(std::string_view, T&) const -> void {}
 };
 
 }  // namespace
@@ -93,24 +102,17 @@ auto RemoveUnused(Plan& plan) -> void {
 
   const std::vector<ValueId> values = Compact(plan.values, value_used);
   const std::vector<BufferId> buffers = Compact(plan.buffers, buffer_used);
-  const auto renumber = [&](ValueId& id) {
-    if (id.valid()) {
-      id = values[static_cast<size_t>(id.index)];
-    }
-  };
+  const Renumberer renumberer{.values = values, .buffers = buffers};
   for (Value& value : plan.values) {
     value.buffer = buffers[static_cast<size_t>(value.buffer.index)];
   }
-  BufferRenumberer buffer_renumberer{&buffers};
   for (Section& section : plan.sections) {
     for (Op& op : section.ops) {
-      ReplaceReads(op.body, renumber);
-      ReplaceWrites(op.body, renumber);
-      VisitBody(op.body, [&](auto& body) { VisitFields(body, buffer_renumberer); });
+      VisitBody(op.body, [&](auto& body) { VisitFields(body, renumberer); });
     }
   }
   for (SubVector& sub_vector : plan.sub_vectors) {
-    ForEachSlice(sub_vector, renumber);
+    ForEachSlice(sub_vector, [&](ValueId& id) { renumberer.Renumber(id); });
   }
 }
 

@@ -20,7 +20,7 @@ namespace shardc {
 
 namespace {
 
-constexpr int64_t Never = -1;
+constexpr int32_t Never = -1;
 
 constexpr StreamClock NothingOver = [] {
   StreamClock clock{};
@@ -30,8 +30,8 @@ constexpr StreamClock NothingOver = [] {
 
 /// One run of an op; ops in a loop have several.
 struct Turn {
-  int64_t time = Never;
-  size_t index = 0;
+  int32_t time = Never;
+  int32_t index = 0;
 };
 
 /// Ops that touched a range of an arena's bytes last.
@@ -98,7 +98,7 @@ class Synchronizer {
  private:
   /// Knowledge of a walk at one moment.
   struct State {
-    int64_t time = 0;
+    int32_t time = 0;
     /// The clock of each op, as its last run left it.
     std::vector<StreamClock> clocks;
     std::array<StreamClock, NumStreams> streams;
@@ -106,13 +106,14 @@ class Synchronizer {
   };
 
   auto StreamOf(size_t index) const -> size_t { return static_cast<size_t>(ops_[index].stream); }
+  auto StreamOf(const Turn& turn) const -> size_t { return StreamOf(static_cast<size_t>(turn.index)); }
 
   /// Runs an op with the waits that it has. Returns the op runs that it still has to wait for, latest first, and
   /// records them as waited for.
   auto RunOp(size_t index) -> std::vector<Turn> {
     const Op& op = ops_[index];
     StreamClock clock = KnownTo(index);
-    const Turn turn{.time = now_.time++, .index = index};
+    const Turn turn{.time = now_.time++, .index = static_cast<int32_t>(index)};
     earlier_.clear();
     for (const Access& access : AccessesOf(op.body)) {
       const Value& value = plan_.values[access.value];
@@ -147,9 +148,9 @@ class Synchronizer {
     std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.time > b.time; });
     std::vector<Turn> missing;
     for (const Turn& turn : turns) {
-      if (turn.time != Never && StreamOf(turn.index) != stream && clock[StreamOf(turn.index)] < turn.time) {
+      if (turn.time != Never && StreamOf(turn) != stream && clock[StreamOf(turn)] < turn.time) {
         missing.push_back(turn);
-        Join(clock, now_.clocks[turn.index]);
+        Join(clock, now_.clocks[static_cast<size_t>(turn.index)]);
       }
     }
     return missing;
@@ -157,13 +158,13 @@ class Synchronizer {
 
   auto WaitFor(size_t index, const std::vector<Turn>& turns) -> void {
     for (const Turn& turn : turns) {
-      waits_[index].push_back(turn.index);
+      waits_[index].push_back(static_cast<size_t>(turn.index));
     }
   }
 
   /// Adds to `earlier_` a turn that an op on `stream` has to follow, unless the order of the stream does so.
   auto Note(const Turn& turn, size_t stream) -> void {
-    if (turn.time != Never && StreamOf(turn.index) != stream) {
+    if (turn.time != Never && StreamOf(turn) != stream) {
       earlier_.push_back(turn);
     }
   }
@@ -177,7 +178,7 @@ class Synchronizer {
     const int64_t begin = buffer.offset + offset;
     const int64_t end = begin + bytes.value;
     const ByteMap::Ranges ranges = map.Of(begin, end);
-    const size_t stream = StreamOf(turn.index);
+    const size_t stream = StreamOf(turn);
     for (auto range = ranges.first; range != ranges.end; ++range) {
       LastUse& last = range->second;
       Note(last.writer, stream);
@@ -200,7 +201,7 @@ class Synchronizer {
     const State at_end = now_;
     for (const bool only_own : {true, false}) {
       now_ = at_end;
-      const int64_t next_iteration = now_.time;
+      const int32_t next_iteration = now_.time;
       RunOp(end);
       std::array<Turn, NumStreams> last;
       for (size_t i = begin; i < end; ++i) {
@@ -209,7 +210,7 @@ class Synchronizer {
             continue;
           }
           CHECK(turn.time < next_iteration, "op {} does not follow op {} of its own iteration", i, turn.index);
-          if (Turn& latest = last[StreamOf(turn.index)]; turn.time > latest.time) {
+          if (Turn& latest = last[StreamOf(turn)]; turn.time > latest.time) {
             latest = turn;
           }
           if (StreamOf(i) != StreamOf(begin)) {
@@ -266,7 +267,10 @@ class Synchronizer {
 
 auto Synchronize(Plan plan, PassContext&) -> ErrorOr<Plan> {
   for (Section& section : plan.sections) {
-    Synchronizer(&plan, &section).Run();
+    const auto has_other_stream = [&](const Op& op) { return op.stream != section.ops.front().stream; };
+    if (std::ranges::any_of(section.ops, has_other_stream)) {
+      Synchronizer(&plan, &section).Run();
+    }
   }
   return plan;
 }

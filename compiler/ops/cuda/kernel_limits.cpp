@@ -37,6 +37,9 @@ auto FindKernelLimit(const OpBody& body, const Plan& plan) -> std::optional<Kern
     }
   }
   for (const Access& access : AccessesOf(body)) {
+    if (ElementsOf(plan, access.value) <= MostBlocks) {
+      continue;
+    }
     if (ShapeOf(plan, access.value).size() > 1) {
       // A row may be a block's, and cuBLASLt counts rows and columns in 31 bits.
       const Matrix matrix = AsMatrix(plan, access.value);
