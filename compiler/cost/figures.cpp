@@ -68,8 +68,8 @@ auto Beyond(const PlanFigures& first, const PlanFigures& second, const Share& sh
                      .wire = line(&PlanFigures::wire),
                      .time = second.time};
   if (beyond.time) {
-    for (const auto part :
-         {&StepTime::products, &StepTime::attention, &StepTime::others, &StepTime::peers, &StepTime::host}) {
+    for (const auto part : {&StepTime::products, &StepTime::attention, &StepTime::others, &StepTime::peers,
+                            &StepTime::host, &StepTime::evaluation}) {
       const double each = ((*second.time).*part).value - ((*first.time).*part).value;
       ((*beyond.time).*part).value += each * static_cast<double>(share.part) / static_cast<double>(share.of);
     }

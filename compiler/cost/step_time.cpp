@@ -20,6 +20,7 @@
 #include "compiler/ops/step_flops.h"
 #include "compiler/plan/header.h"
 #include "compiler/plan/loops.h"
+#include "compiler/plan/triggers.h"
 
 namespace shardc {
 
@@ -79,7 +80,7 @@ namespace {
 class Simulation {
  public:
   /// Takes the times of all ops of the section.
-  Simulation(const Unrolled& step, const Plan& plan, const std::vector<OpTime>& times);
+  Simulation(const Unrolled& unrolled, const Plan& plan, const std::vector<Op>& ops, const std::vector<OpTime>& times);
   auto Run() -> PartTimes;
 
  private:
@@ -125,10 +126,11 @@ class Simulation {
 
 }  // namespace
 
-Simulation::Simulation(const Unrolled& step, const Plan& plan, const std::vector<OpTime>& times) {
+Simulation::Simulation(const Unrolled& unrolled, const Plan& plan, const std::vector<Op>& ops,
+                       const std::vector<OpTime>& times) {
   std::vector<size_t> signalled(static_cast<size_t>(plan.num_events), Nothing);
-  for (const size_t number : step.ops) {
-    const Op& op = plan.section(SectionKind::Step).ops[number];
+  for (const size_t number : unrolled.ops) {
+    const Op& op = ops[number];
     Item item{.time = times[number], .stream = op.stream};
     for (const EventId event : op.waits) {
       if (const size_t other = signalled[static_cast<size_t>(event.index)]; other != Nothing) {
@@ -230,10 +232,29 @@ auto Simulation::Run() -> PartTimes {
   return parts_;
 }
 
-static auto PartTimesOf(const Plan& plan, const std::vector<OpTime>& times, int64_t passes)
+/// Follows `passes` of each loop.
+static auto Follow(const Plan& plan, const std::vector<Op>& ops, const std::vector<OpTime>& times, int64_t passes)
     -> std::pair<PartTimes, int64_t> {
-  const Unrolled step = Unroll(plan.section(SectionKind::Step).ops, passes);
-  return {Simulation(step, plan, times).Run(), step.left_out};
+  const Unrolled unrolled = Unroll(ops, passes);
+  return {Simulation(unrolled, plan, ops, times).Run(), unrolled.left_out};
+}
+
+/// Returns the parts of a section.
+static auto PartTimesOf(const Plan& plan, SectionKind section, const OpTimes& op_times, int64_t most_passes)
+    -> PartTimes {
+  const std::vector<Op>& ops = plan.section(section).ops;
+  const auto times = Mapped<OpTime>(ops, [&](const Op& op) { return op_times.Of(op); });
+  auto [parts, left_out] = Follow(plan, ops, times, most_passes);
+  if (left_out > 0) {
+    const PartTimes fewer = Follow(plan, ops, times, most_passes - 1).first;
+    for (size_t i = 0; i < NumStepParts; ++i) {
+      parts[i] += static_cast<double>(left_out) * (parts[i] - fewer[i]);
+    }
+  }
+  const double doublings = std::log2(static_cast<double>(op_times.hosts()));
+  parts[static_cast<size_t>(StepPart::Peers)] +=
+      StragglingOfDoubling * doublings * std::accumulate(parts.begin(), parts.end(), 0.0);
+  return parts;
 }
 
 /// Returns the machine whose rates hold for a plan that names none: the one that was measured.
@@ -248,17 +269,7 @@ auto StepTimeOf(const Plan& plan, const MachineRow* machine, int64_t most_passes
   }
   machine = machine != nullptr ? machine : &MachineOf(plan);
   const OpTimes op_times(plan, *machine);
-  const auto times = Mapped<OpTime>(plan.section(SectionKind::Step).ops, [&](const Op& op) { return op_times.Of(op); });
-  auto [parts, left_out] = PartTimesOf(plan, times, most_passes);
-  if (left_out > 0) {
-    const PartTimes fewer = PartTimesOf(plan, times, most_passes - 1).first;
-    for (size_t i = 0; i < NumStepParts; ++i) {
-      parts[i] += static_cast<double>(left_out) * (parts[i] - fewer[i]);
-    }
-  }
-  const double doublings = std::log2(static_cast<double>(op_times.hosts()));
-  parts[static_cast<size_t>(StepPart::Peers)] +=
-      StragglingOfDoubling * doublings * std::accumulate(parts.begin(), parts.end(), 0.0);
+  const PartTimes parts = PartTimesOf(plan, SectionKind::Step, op_times, most_passes);
   const auto seconds = [&](StepPart part) { return Seconds{parts[static_cast<size_t>(part)]}; };
   StepTime time{.machine = machine,
                 .products = seconds(StepPart::Product),
@@ -266,8 +277,14 @@ auto StepTimeOf(const Plan& plan, const MachineRow* machine, int64_t most_passes
                 .others = seconds(StepPart::Other),
                 .peers = seconds(StepPart::Peers),
                 .host = seconds(StepPart::Host) + BetweenSteps,
+                .num_evaluations = NumFires(plan, SectionKind::Eval, 1),
                 .ranks = plan.mesh.num_ranks(),
+                .mesh = plan.mesh,
                 .assumed_of_host = op_times.assumed_of_host()};
+  if (time.num_evaluations > 0) {
+    const PartTimes of_evaluation = PartTimesOf(plan, SectionKind::Eval, op_times, most_passes);
+    time.evaluation = Seconds{std::accumulate(of_evaluation.begin(), of_evaluation.end(), 0.0)};
+  }
   time.mfu = static_cast<double>(StepFlopsOf(plan).model.value) / (time.step().value * machine->peak_bf16.value);
   return time;
 }

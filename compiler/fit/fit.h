@@ -50,10 +50,6 @@ struct MostThatStays {
   Bytes bytes;
 };
 
-/// Part of a step by which its estimate may be wrong: four steps of 36 to 261 ms that were measured differ by no more
-/// (StepTime.IsNearMeasuredSteps).
-constexpr double EstimateError = 0.06;
-
 /// A larger microbatch, of sequences that ranks have in several microbatches as long as there are some.
 struct GrownRow {
   /// Number in a step.
@@ -96,6 +92,11 @@ struct FitUse {
   auto left(const PlanFigures& figures) const -> Bytes { return budget.bytes - figures.reserved - outside(figures); }
   auto fits(const PlanFigures& figures) const -> bool { return left(figures) >= Bytes{}; }
   auto fits() const -> bool { return fits(now); }
+  /// Returns true if other figures, which fit, are better than the recipe as it is: that does not fit, or is slower by
+  /// more than what the estimate may be wrong by. Requires: both have a time.
+  auto is_better(const PlanFigures& other) const -> bool {
+    return !fits() || other.time->step() < now.time->step() * (1 - ErrorOfGain(*now.time, *other.time));
+  }
   /// Returns true if a combination of keys fits on the recipe's ranks.
   auto fits_with_keys() const -> bool { return cheapest || fastest; }
 };

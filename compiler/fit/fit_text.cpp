@@ -58,13 +58,12 @@ static auto HoursNumber(double hours) -> std::string {
                                                         : 3);
 }
 
-auto HoursText(Seconds step, int64_t steps) -> std::string {
-  const Seconds all{step.value * static_cast<double>(steps)};
-  return all.value < 360 ? FormatTime(all) : HoursNumber(all.value / 3600) + " hours";
+auto HoursText(Seconds time) -> std::string {
+  return time.value < 360 ? FormatTime(time) : HoursNumber(time.value / 3600) + " hours";
 }
 
 static auto GpuHours(const FitUse& fit, const StepTime& time) -> double {
-  return time.step().value * static_cast<double>(fit.steps * time.ranks) / 3600;
+  return time.run(fit.steps).value * static_cast<double>(time.ranks) / 3600;
 }
 
 /// Returns ", $7.12"; empty without a price.
@@ -75,15 +74,17 @@ static auto DollarsText(const FitUse& fit, const StepTime& time) -> std::string 
 /// Returns ", a step in 789 ms, the run in 0.219 hours"; empty where no time is estimated.
 static auto StepText(const FitUse& fit, const PlanFigures& figures) -> std::string {
   return figures.time ? fmt::format(", a step in {}, the run in {}{}", FormatTime(figures.time->step()),
-                                    HoursText(figures.time->step(), fit.steps), DollarsText(fit, *figures.time))
+                                    HoursText(figures.time->run(fit.steps)), DollarsText(fit, *figures.time))
                       : "";
 }
 
 /// Returns the line on the run as the recipe has it.
 static auto RunText(const FitUse& fit) -> std::string {
   const StepTime& time = *fit.now.time;
-  return Wrapped(fmt::format("the run: {} in {} on {}, {} GPU-hours{}, without evaluations and saves",
-                             Counted(fit.steps, "step"), HoursText(time.step(), fit.steps), Counted(time.ranks, "GPU"),
+  return Wrapped(fmt::format("the run: {}{} in {} on {}, {} GPU-hours{}, without saves, whose bandwidth is unknown",
+                             Counted(fit.steps, "step"),
+                             time.num_evaluations == 0 ? "" : " and " + Counted(time.num_evaluations, "evaluation"),
+                             HoursText(time.run(fit.steps)), Counted(time.ranks, "GPU"),
                              HoursNumber(GpuHours(fit, time)), DollarsText(fit, time)),
                  2);
 }
@@ -115,12 +116,13 @@ static auto CombinationText(const FitUse& fit, std::string_view what, const Knob
 
 /// Returns the line on the row of another number type that saves most of the time of the fastest combination; empty if
 /// none saves more than an estimate's error.
-static auto OtherTypeText(const FitUse& fit, double fastest) -> std::string {
+static auto OtherTypeText(const FitUse& fit, const StepTime& fastest) -> std::string {
   const KnobRow* found = nullptr;
   for (const KnobRow& row : fit.knobs) {
     if (row.figures && row.figures->time && fit.fits(*row.figures) && row.knob.sets[0].starts_with("precision.")) {
       const double step = row.figures->time->step().value;
-      const double least = found == nullptr ? fastest * (1 - EstimateError) : found->figures->time->step().value;
+      const double least = found == nullptr ? fastest.step().value * (1 - ErrorOfGain(fastest, *row.figures->time))
+                                            : found->figures->time->step().value;
       found = step < least ? &row : found;
     }
   }
@@ -138,15 +140,17 @@ auto CheapestText(const FitUse& fit) -> std::string {
     return CombinationText(
         fit, "the cheapest combination of keys that fits (FLOPs first, then bytes on the wire):", *fit.cheapest);
   }
-  const double step = fit.fastest->figures->time->step().value;
   constexpr std::string_view Found = "the fastest combination of keys that was found, number types unchanged";
-  if (fit.fits() && step > fit.now.time->step().value * (1 - EstimateError)) {
-    return Wrapped(fmt::format("{}: the recipe as it is{}; nothing gains more than the estimate's error of {:.0f} %",
-                               Found, StepText(fit, fit.now), EstimateError * 100),
+  if (!fit.is_better(*fit.fastest->figures)) {
+    const std::string on_another =
+        fit.ranks == 1 ? "" : fmt::format(", or of {:g} % on another mesh", ErrorBetweenRanks * 100);
+    return Wrapped(fmt::format("{}: the recipe as it is{}; nothing gains more than the estimate's error of {:g} %{}",
+                               Found, StepText(fit, fit.now), ErrorOfRank * 100, on_another),
                    2) +
-           OtherTypeText(fit, fit.now.time->step().value);
+           OtherTypeText(fit, *fit.now.time);
   }
-  return CombinationText(fit, fmt::format("{}, by the estimate:", Found), *fit.fastest) + OtherTypeText(fit, step);
+  return CombinationText(fit, fmt::format("{}, by the estimate:", Found), *fit.fastest) +
+         OtherTypeText(fit, *fit.fastest->figures->time);
 }
 
 /// Returns lines on a number of ranks, found with `keys` as they are or changed.

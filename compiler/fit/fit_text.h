@@ -47,7 +47,7 @@ auto CheapestText(const FitUse& fit) -> std::string;
 auto LeastRanksText(const FitUse& fit) -> std::string;
 /// Returns a table of larger microbatches; empty if none was asked for.
 auto GrownText(const FitUse& fit) -> std::string;
-/// Returns "0.222 hours", the time of so many steps.
-auto HoursText(Seconds step, int64_t steps) -> std::string;
+/// Returns "0.222 hours", "95.3 s".
+auto HoursText(Seconds time) -> std::string;
 
 }  // namespace shardc

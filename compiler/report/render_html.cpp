@@ -90,8 +90,7 @@ auto Summary(const Report& report) -> std::string {
       {"a checkpoint", FormatMemory(report.checkpoint)}};
   if (report.time) {
     cards.emplace_back(fmt::format("step on {}, estimated", report.time->machine->name), FormatStep(*report.time));
-    cards.emplace_back("the run, estimated, without evaluations and saves",
-                       HoursText(report.time->step(), plan.run.steps));
+    cards.emplace_back("the run, estimated, without saves", HoursText(report.time->run(plan.run.steps)));
   }
   std::string out = "<div class=\"cards\">\n";
   for (const auto& [name, value] : cards) {

@@ -88,6 +88,7 @@ static auto TimeJson(const StepTime& time) -> Json {
           {"others_seconds", time.others.value},
           {"peers_seconds", time.peers.value},
           {"host_seconds", time.host.value},
+          {"evaluation_seconds", time.evaluation.value},
           {"mfu", time.mfu},
           {"assumed_ranks_per_host", time.assumed_of_host}};
 }
@@ -296,7 +297,7 @@ static auto FitJson(const FitUse& fit) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.10";
+  json["format_version"] = "1.11";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   json["mesh"] = MeshJson(plan.mesh);
@@ -329,6 +330,7 @@ auto RenderReportJson(const Report& report) -> std::string {
   json["run"] = {{"steps", plan.run.steps}, {"tokens", Product(plan.run.steps, plan.run.tokens_per_step)}};
   if (report.time) {
     json["run"]["seconds"] = report.time->step().value * static_cast<double>(plan.run.steps);
+    json["run"]["evaluations"] = report.time->num_evaluations;
   }
   json["checkpoint"] = {{"bytes", report.checkpoint.value}, {"keep", plan.run.checkpoint_keep}};
   json["blocks"] = BlocksJson(report);

@@ -346,7 +346,7 @@ auto RunText(const Report& report) -> std::string {
   const std::string steps =
       run.keep_steps.empty() ? "" : fmt::format(", of steps {} for good", fmt::join(run.keep_steps, ", "));
   const std::string hours =
-      report.time ? fmt::format(", {} by the estimate", HoursText(report.time->step(), run.steps)) : "";
+      report.time ? fmt::format(", {} by the estimate", HoursText(report.time->run(run.steps))) : "";
   return fmt::format("{}, {}{}; a checkpoint has {}, and {}{}{}", Counted(run.steps, "step"), all, hours,
                      FormatMemory(report.checkpoint), kept, each, steps);
 }

@@ -147,6 +147,15 @@ TEST(FitAnswers, FastestNamesTypesAndEstimatesError) {
                     ContainsRegex("nothing gains more than the estimate's[ \n]+error of 6 %\n"),
                     HasSubstr("\nwith precision.compute=bf16 alone a step takes 738 ms, see the table\n"),
                     Not(HasSubstr("gather_ring"))));
+  // Another mesh has another error of the rates between ranks.
+  FitUse on_another = fit;
+  on_another.ranks = 2;
+  on_another.fastest->figures = figures(25 * 0.9);
+  on_another.fastest->figures->time->mesh.set_size(Axis::Dp, 2);
+  EXPECT_FALSE(on_another.is_better(*on_another.fastest->figures));
+  EXPECT_THAT(CheapestText(on_another), ContainsRegex("error of 6 %, or of 12.5 % on[ \n]+another mesh\n"));
+  on_another.fastest->figures->time->products = Seconds{25 * 0.87};
+  EXPECT_TRUE(on_another.is_better(*on_another.fastest->figures));
   // The cheapest is not looked for where the fastest fits.
   fit.cheapest.reset();
   EXPECT_EQ(LeastRanksText(fit), "");
@@ -167,14 +176,33 @@ TEST(FitAnswers, RunHasHoursAndDollars) {
              .device = Device::Cuda,
              .steps = 9000};
   EXPECT_THAT(RenderFitText(fit), HasSubstr("the run: 9,000 steps in 2.00 hours on 8 GPUs, 16.0 GPU-hours, without"));
-  EXPECT_EQ(HoursText(Seconds{0.8}, 8), "6.40 s");
-  EXPECT_EQ(HoursText(Seconds{36}, 1'000'000), "10,000 hours");
+  EXPECT_EQ(HoursText(Seconds{6.4}), "6.40 s");
+  EXPECT_EQ(HoursText(Seconds{36e6}), "10,000 hours");
   fit.price = 2.5;
   EXPECT_THAT(RenderFitText(fit), HasSubstr("on 8 GPUs, 16.0 GPU-hours, $40.00, without"));
   fit.cheapest = KnobRow{.knob = {}, .figures = fit.now};
   fit.fastest = KnobRow{.knob = {.sets = {"recompute.policy=none"}}, .figures = fit.now};
   fit.fastest->figures->time->products = Seconds{0.4};
   EXPECT_THAT(CheapestText(fit), HasSubstr("a step in 400 ms, the run in 1.00 hours, $20.00"));
+}
+
+TEST(FitAnswers, RunHasItsEvaluations) {
+  const auto time_of = [](const SetTexts& more) {
+    SetTexts sets{"run.device=cuda"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    return *FiguresOf(PlanOfRecipe(RecipeOfQuickstart, sets)).time;
+  };
+  const StepTime time = time_of({});
+  EXPECT_EQ(time.num_evaluations, 3);
+  EXPECT_DOUBLE_EQ(time.run(300).value, 300 * time.step().value + 3 * time.evaluation.value);
+  EXPECT_EQ(time_of({"train.eval_every=0"}).num_evaluations, 1) << "at the end";
+  // Sixteen sequences a pass: the forward of half the passes takes half the time.
+  const double half = time_of({"data.eval_tokens=32769"}).evaluation.value;
+  EXPECT_NEAR(half / time.evaluation.value, 0.5, 0.02);
+  EXPECT_LT(time.evaluation.value, 16 * time.step().value);
+  FitUse fit{.budget = {.bytes = Bytes{int64_t{1} << 40}}, .now = {.time = time}, .device = Device::Cuda, .steps = 300};
+  EXPECT_THAT(RenderFitText(fit),
+              HasSubstr(fmt::format("the run: 300 steps and 3 evaluations in {} on ", HoursText(time.run(300)))));
 }
 
 TEST(FitAnswers, LargerMicrobatchesKeepTokensFirst) {
