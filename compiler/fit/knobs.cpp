@@ -83,28 +83,16 @@ auto AddHosts(Knobs& knobs) -> void {
   }
 }
 
-/// Adds copies of the model: one on each host, two, and one in all. Copies on one host only take memory.
 auto AddCopies(Knobs& knobs) -> void {
-  const Mesh& mesh = knobs.plan.mesh;
-  const int64_t copies = mesh.size(Axis::Replicate);
-  const int64_t along = copies * mesh.size(Axis::Dp);
-  const int64_t hosts = std::max(mesh.hosts, CeilDiv(mesh.num_ranks(), knobs.ranks_of_host));
-  for (const int64_t others : std::set<int64_t>{1, std::min<int64_t>(2, hosts), hosts}) {
-    if (others != copies && along % others == 0) {
-      knobs.Add({Set("mesh.replicate", others), Set("mesh.dp", along / others)});
-    }
+  const int64_t along = knobs.plan.mesh.size(Axis::Replicate) * knobs.plan.mesh.size(Axis::Dp);
+  for (const int64_t copies : CopiesOffered(knobs.plan, knobs.ranks_of_host)) {
+    knobs.Add({Set("mesh.replicate", copies), Set("mesh.dp", along / copies)});
   }
 }
 
-/// Adds groups of the ranks along dp: those of a host, two, and half of all.
 auto AddGroups(Knobs& knobs) -> void {
-  const int64_t dp = knobs.plan.mesh.size(Axis::Dp);
-  const int64_t of_host = std::max<int64_t>(1, knobs.ranks_of_host / knobs.plan.mesh.size(Axis::Tp));
-  const bool gathers_again = std::ranges::any_of(knobs.plan.units, &Unit::reshard_after_forward);
-  for (const int64_t group : std::set<int64_t>{2, of_host, dp / 2}) {
-    if (gathers_again && group > 1 && group < dp && dp % group == 0 && group != knobs.keys.shard.reshard_size) {
-      knobs.Add({Set("shard.reshard_size", group)});
-    }
+  for (const int64_t group : GroupsOffered(knobs.plan, knobs.ranks_of_host)) {
+    knobs.Add({Set("shard.reshard_size", group)});
   }
 }
 
@@ -120,6 +108,26 @@ auto SetsText(const Knob& knob) -> std::string {
     text += (text.empty() ? "" : " ") + ShellWord(set);
   }
   return text;
+}
+
+auto CopiesOffered(const Plan& plan, int64_t ranks_of_host) -> std::set<int64_t> {
+  const Mesh& mesh = plan.mesh;
+  const int64_t now = mesh.size(Axis::Replicate);
+  const int64_t hosts = std::max(mesh.hosts, CeilDiv(mesh.num_ranks(), ranks_of_host));
+  std::set<int64_t> copies{1, std::min<int64_t>(2, hosts), hosts};
+  std::erase_if(copies, [&](int64_t each) { return each == now || now * mesh.size(Axis::Dp) % each != 0; });
+  return copies;
+}
+
+auto GroupsOffered(const Plan& plan, int64_t ranks_of_host) -> std::set<int64_t> {
+  const int64_t dp = plan.mesh.size(Axis::Dp);
+  if (!std::ranges::any_of(plan.units, &Unit::reshard_after_forward)) {
+    return {};
+  }
+  std::set<int64_t> groups{2, std::max<int64_t>(1, ranks_of_host / plan.mesh.size(Axis::Tp)), dp / 2};
+  const std::optional<int64_t> now = KeysOf(plan).shard.reshard_size;
+  std::erase_if(groups, [&](int64_t each) { return each <= 1 || each >= dp || dp % each != 0 || each == now; });
+  return groups;
 }
 
 auto ValuesOf(const FitKey& row, const Plan& plan) -> std::vector<std::string> {

@@ -184,14 +184,15 @@ auto LeastRanksWithKeys(const FitUse& fit, const Plan& plan, const TrialOptions&
                 [&](const Mesh& mesh) { return mesh.num_ranks() < plan.mesh.num_ranks() || mesh == plan.mesh; });
   const int64_t of_rank = plan.run.micro_batch * plan.run.accumulate;
   const int64_t all = plan.mesh.size(Axis::Dp) * of_rank;
+  const int64_t of_host = RanksOfHost(fit.budget, plan.mesh);
   const auto fits_on = [&](const Mesh& mesh, int64_t sequences) -> std::optional<LeastRanks> {
-    auto found = SomeThatFits(fit, OffersOf(plan, LayoutOn(plan, mesh, sequences)), options);
+    auto found = SomeThatFits(fit, OffersOf(plan, LayoutOn(plan, mesh, sequences), of_host), options);
     return found ? std::optional(FoundOn(mesh, sequences, *std::move(found))) : std::nullopt;
   };
   return FirstThatFits(meshes, [&](const Mesh& mesh) -> std::optional<LeastRanks> {
     // The batch stays if so many ranks move from dp to tp that the others share its sequences.
     Mesh moved = mesh;
-    while (all % moved.size(Axis::Dp) != 0 && moved.size(Axis::Dp) % 2 == 0) {
+    while (all % moved.size(Axis::Dp) != 0 && moved.size(Axis::Dp) % 2 == 0 && moved.size(Axis::Tp) * 2 <= of_host) {
       moved.set_size(Axis::Dp, moved.size(Axis::Dp) / 2);
       moved.set_size(Axis::Tp, moved.size(Axis::Tp) * 2);
     }

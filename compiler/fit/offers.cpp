@@ -22,6 +22,7 @@ auto MeshLayout::SetsFrom(const MeshLayout& now) const -> std::vector<std::strin
       sets.push_back(fmt::format("{}={}", key, value));
     }
   };
+  add("mesh.replicate", replicate, now.replicate);
   add("mesh.dp", dp, now.dp);
   add("mesh.tp", tp, now.tp);
   add("mesh.hosts", hosts, now.hosts);
@@ -32,7 +33,8 @@ auto MeshLayout::SetsFrom(const MeshLayout& now) const -> std::vector<std::strin
 }
 
 auto LayoutNow(const Plan& plan) -> MeshLayout {
-  return {.dp = plan.mesh.size(Axis::Dp),
+  return {.replicate = plan.mesh.size(Axis::Replicate),
+          .dp = plan.mesh.size(Axis::Dp),
           .tp = plan.mesh.size(Axis::Tp),
           .hosts = plan.mesh.hosts,
           .micro = plan.run.micro_batch,
@@ -51,8 +53,11 @@ static auto AddCuts(const MeshLayout& now, MeshLayout layout, int64_t sequences,
     if (micro <= sequences && sequences % micro == 0) {
       layout.micro = micro;
       layout.accumulate = sequences / micro;
-      subject.offers.push_back(
-          {.sets = layout.SetsFrom(now), .dp = layout.dp, .tp = layout.tp, .accumulate = layout.accumulate});
+      subject.offers.push_back({.sets = layout.SetsFrom(now),
+                                .dp = layout.dp,
+                                .tp = layout.tp,
+                                .accumulate = layout.accumulate,
+                                .keeps_mesh = layout.dp == now.dp && layout.tp == now.tp});
     }
     if (micro % 2 != 0) {
       return;
@@ -61,7 +66,7 @@ static auto AddCuts(const MeshLayout& now, MeshLayout layout, int64_t sequences,
   }
 }
 
-static auto LayoutsOf(const MeshLayout& now, const MeshLayout& base) -> SubjectOffers {
+static auto LayoutsOf(const MeshLayout& now, const MeshLayout& base, int64_t ranks_of_host) -> SubjectOffers {
   const int64_t sequences = base.micro * base.accumulate;
   SubjectOffers subject;
   AddCuts(now, base, sequences, subject);
@@ -74,7 +79,7 @@ static auto LayoutsOf(const MeshLayout& now, const MeshLayout& base) -> SubjectO
     return layout;
   };
   // Ranks move from dp to tp, and each of dp takes over the sequences of those that went; then the other way round.
-  for (int64_t factor = 2; base.dp % factor == 0; factor *= 2) {
+  for (int64_t factor = 2; base.dp % factor == 0 && base.tp * factor <= ranks_of_host; factor *= 2) {
     AddCuts(now, with(base.dp / factor, base.tp * factor), sequences * factor, subject);
   }
   for (int64_t factor = 2; base.tp % factor == 0 && sequences % factor == 0; factor *= 2) {
@@ -154,11 +159,11 @@ static auto ValuesOffered(Subject subject, const Plan& plan, const PlanKeys& key
   CHECK(false, "subject {}", static_cast<int>(subject));
 }
 
-auto OffersOf(const Plan& plan, const MeshLayout& base) -> AllOffers {
+auto OffersOf(const Plan& plan, const MeshLayout& base, int64_t ranks_of_host) -> AllOffers {
   const PlanKeys keys = KeysOf(plan);
   const bool is_on_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda;
   AllOffers all;
-  const std::vector<Offer>& layouts = (all[0] = LayoutsOf(LayoutNow(plan), base)).offers;
+  const std::vector<Offer>& layouts = (all[0] = LayoutsOf(LayoutNow(plan), base, ranks_of_host)).offers;
   for (size_t i = 1; i < NumSubjects; ++i) {
     const auto subject = static_cast<Subject>(i);
     if ((is_on_gpu || FitKeyOf(subject).offered != FitWhen::OnGpu) &&
@@ -181,6 +186,32 @@ auto OffersOf(const Plan& plan, const MeshLayout& base) -> AllOffers {
     }
   }
   return all;
+}
+
+auto OffersOfFastest(const Plan& plan, int64_t ranks_of_host) -> AllOffers {
+  const MeshLayout now = LayoutNow(plan);
+  AllOffers all = OffersOf(plan, now, ranks_of_host);
+  for (const int64_t copies : CopiesOffered(plan, ranks_of_host)) {
+    MeshLayout layout = now;
+    layout.replicate = copies;
+    layout.dp = now.replicate * now.dp / copies;
+    AddCuts(now, layout, now.micro * now.accumulate, all[static_cast<size_t>(Subject::Layout)]);
+  }
+  SubjectOffers& reshard = all[static_cast<size_t>(Subject::Reshard)];
+  for (const int64_t group : GroupsOffered(plan, ranks_of_host)) {
+    reshard.offers.push_back({.sets = {fmt::format("shard.reshard_size={}", group)}, .keeps_mesh = false});
+  }
+  return all;
+}
+
+auto OnMeshOfRecipe(AllOffers offers) -> AllOffers {
+  for (auto& [all, as_is, least] : offers) {
+    const auto sets = all[as_is].sets;
+    std::erase_if(all, [](const Offer& offer) { return !offer.keeps_mesh; });
+    as_is = static_cast<size_t>(std::ranges::find(all, sets, &Offer::sets) - all.begin());
+    least = {as_is};
+  }
+  return offers;
 }
 
 auto AsItIs(const AllOffers& offers) -> Combination {

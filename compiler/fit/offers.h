@@ -12,6 +12,7 @@ namespace shardc {
 
 /// Ranks of the mesh, and how they share the batch of a step.
 struct MeshLayout {
+  int64_t replicate = 1;
   int64_t dp = 1;
   int64_t tp = 1;
   int64_t hosts = 1;
@@ -32,6 +33,8 @@ struct Offer {
   int64_t dp = 1;
   int64_t tp = 1;
   int64_t accumulate = 1;
+  /// False if ranks exchange other bytes over other wires than those of the recipe do.
+  bool keeps_mesh = true;
 };
 
 /// Offers of Reduce, of Reshard and of the layouts of one tp are in the order of the bytes on the wire, the fewest
@@ -56,9 +59,17 @@ inline auto LayoutOf(const AllOffers& offers, const Combination& combination) ->
 /// if there is one.
 auto Applies(Subject subject, const Offer& layout) -> bool;
 
-/// Returns the offers for a recipe on the ranks and with the batch of `base`. Requires: the plan knows its recipe.
-auto OffersOf(const Plan& plan, const MeshLayout& base) -> AllOffers;
-inline auto OffersOf(const Plan& plan) -> AllOffers { return OffersOf(plan, LayoutNow(plan)); }
+/// Returns the offers for a recipe on the ranks and with the batch of `base`, on hosts of so many ranks: more ranks
+/// along tp are offered only if `base` has them. Requires: the plan knows its recipe.
+auto OffersOf(const Plan& plan, const MeshLayout& base, int64_t ranks_of_host) -> AllOffers;
+inline auto OffersOf(const Plan& plan) -> AllOffers {
+  return OffersOf(plan, LayoutNow(plan), plan.mesh.ranks_per_host());
+}
+/// Returns the offers for the search for the fastest: those of OffersOf, each with its index, and after them copies of
+/// the model on the hosts, and groups of dp. These take memory, and save bytes between hosts.
+auto OffersOfFastest(const Plan& plan, int64_t ranks_of_host) -> AllOffers;
+/// Returns the offers that keep the mesh.
+auto OnMeshOfRecipe(AllOffers offers) -> AllOffers;
 /// Returns the combination that sets nothing but the ranks and the batch of `base`.
 auto AsItIs(const AllOffers& offers) -> Combination;
 /// Returns all that a combination sets.

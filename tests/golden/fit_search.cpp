@@ -153,6 +153,18 @@ TEST(FitSearch, FastestIsBestOfEachSubject) {
   EXPECT_FALSE(FastestThatFits({}, none, offers, {.plan = trial, .tell = [](size_t) {}}));
 }
 
+TEST(FitSearch, RanksAlongTpStayOnHost) {
+  const auto most_tp = [](const SetTexts& sets, int64_t ranks_of_host) {
+    const auto plan = CompileRecipeFile("recipes/published/llama3_8b.toml", sets);
+    CHECK(plan.ok(), "{}", plan.error().message);
+    const AllOffers offers = OffersOf(*plan, LayoutNow(*plan), ranks_of_host);
+    return std::ranges::max(offers[0].offers, {}, &Offer::tp).tp;
+  };
+  EXPECT_EQ(most_tp({"model.layers=1", "mesh.dp=8"}, 8), 8);
+  EXPECT_EQ(most_tp({"model.layers=1", "mesh.dp=8"}, 2), 2);
+  EXPECT_EQ(most_tp({"model.layers=1", "mesh.dp=2", "mesh.tp=4"}, 2), 4) << "as the recipe has it";
+}
+
 TEST(FitSearch, FastestBeatsEachRow) {
   // The recipe as it is does not fit.
   const RecipeOptions recipe{.path = "recipes/published/llama3_8b.toml",
@@ -309,7 +321,7 @@ TEST(FitSearch, FindsLeastRanksWithKeys) {
       layout.micro = std::gcd(plan->run.micro_batch, sequences);
       layout.accumulate = sequences / layout.micro;
       layout.global = layout.global == 0 ? 0 : dp * sequences;
-      const auto each = AllSetsOf(OffersOf(*plan, layout));
+      const auto each = AllSetsOf(OffersOf(*plan, layout, 2));
       all.insert(all.end(), each.begin(), each.end());
     };
     add(ranks, of_rank);

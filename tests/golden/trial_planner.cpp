@@ -74,9 +74,8 @@ TEST(TrialPlanner, PlansWholeWhereTheLineIsWrong) {
 /// The descent takes one subject after another, and may miss a combination that is faster by less than this.
 constexpr double LeastToTell = 0.01;
 
-/// Returns the offers of some subjects of a recipe; all others are as they are.
-auto OffersOfSome(const Plan& plan, const std::set<Subject>& some) -> AllOffers {
-  AllOffers offers = OffersOf(plan);
+/// Returns the offers of some subjects; all others are as they are.
+auto SomeOf(AllOffers offers, const std::set<Subject>& some) -> AllOffers {
   for (size_t i = 0; i < NumSubjects; ++i) {
     if (!some.contains(static_cast<Subject>(i))) {
       offers[i] = {.offers = {Offer{}}, .as_is = 0, .least = {0}};
@@ -90,7 +89,8 @@ class AnswersOfDeep : public testing::TestWithParam<std::pair<const char*, Trial
 
 TEST_P(AnswersOfDeep, AreTheBestOfAll) {
   DeepRecipe deep(GetParam().first, GetParam().second);
-  const AllOffers offers = OffersOfSome(deep.plan, {Subject::Layout, Subject::Policy, Subject::Units, Subject::Chunks});
+  const AllOffers offers = SomeOf(OffersOf(deep.plan, LayoutNow(deep.plan), 8),
+                                  {Subject::Layout, Subject::Policy, Subject::Units, Subject::Chunks});
   TrialPlanner planner(deep.options, deep.text, deep.plan, deep.fit);
   const Combinations all = AllCombinations(offers);
   std::vector<Trial> trials(all.size());
@@ -144,6 +144,51 @@ INSTANTIATE_TEST_SUITE_P(TrialPlanner, AnswersOfDeep,
                          testing::Values(std::pair("recipes/published/llama3_8b.toml", Deep),
                                          std::pair("recipes/quickstart.toml",
                                                    TrialPlanner::Sets{"model.layers=24", "batch.micro=4"})));
+
+// Ranks of two hosts may have copies of the model, and groups that gather again on a host.
+TEST(TrialPlanner, FastestOfHostsIsTheBestOfAll) {
+  DeepRecipe deep("recipes/published/llama3_8b.toml",
+                  {"run.device=cuda", "model.layers=16", "mesh.dp=16", "mesh.hosts=2", "recompute.policy=full"});
+  const AllOffers offers = SomeOf(OffersOfFastest(deep.plan, 8), {Subject::Layout, Subject::Policy, Subject::Reshard});
+  TrialPlanner planner(deep.options, deep.text, deep.plan, deep.fit);
+  const Combinations all = AllCombinations(offers);
+  std::vector<Trial> trials(all.size());
+  InParallel(all.size(), [&](size_t i) { trials[i] = planner.Whole(KnobOf(offers, all[i]).sets); });
+  const TrialOptions options{.plan = [&](const TrialPlanner::Sets& sets) { return planner.Whole(sets); },
+                             .tell = [](size_t) {}};
+  std::vector<int64_t> amounts;
+  for (const Trial& trial : trials) {
+    if (trial.refused.empty()) {
+      amounts.push_back((trial.figures.reserved + deep.fit.outside(trial.figures)).value);
+    }
+  }
+  std::ranges::sort(amounts);
+  std::set<std::string> answers;
+  for (size_t at = 0; at < amounts.size(); at += amounts.size() / 12) {
+    deep.fit.budget.bytes = Bytes{amounts[at]};
+    double fastest = std::numeric_limits<double>::infinity();
+    std::string fastest_sets;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto& time = trials[i].figures.time;
+      if (trials[i].refused.empty() && deep.fit.fits(trials[i].figures) && time->step().value < fastest) {
+        fastest = time->step().value;
+        fastest_sets = SetsText(KnobOf(offers, all[i]));
+      }
+    }
+    ASSERT_FALSE(fastest_sets.empty()) << amounts[at];
+    const auto found = FastestThatFits({}, deep.fit, offers, options);
+    ASSERT_TRUE(found) << amounts[at];
+    EXPECT_LE(found->row.figures->time->step().value, fastest * (1 + LeastToTell))
+        << amounts[at] << ": found " << SetsText(found->row.knob) << ", best " << fastest_sets;
+    answers.insert(SetsText(found->row.knob));
+  }
+  const auto of_copies = std::ranges::count_if(all, [&](const Combination& one) {
+    const Trial trial = planner.Whole(KnobOf(offers, one).sets);
+    return SetsText(KnobOf(offers, one)).starts_with("mesh.replicate=2 mesh.dp=8") && trial.refused.empty();
+  });
+  EXPECT_GT(of_copies, 5);
+  EXPECT_THAT(answers, testing::Contains(testing::HasSubstr("shard.reshard_size=")));
+}
 
 }  // namespace
 }  // namespace shardc
