@@ -72,7 +72,7 @@ static auto CheckLayoutsCover(const Manifest& manifest) -> Status {
 }
 
 auto CheckCover(const Manifest& manifest) -> Status {
-  if (manifest.version == Manifest::StatesLayouts) {
+  if (manifest.version != Manifest::ListsPieces) {
     return CheckLayoutsCover(manifest);
   }
   for (const auto& [name, tensor] : manifest.tensors) {

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 namespace shardc {
@@ -15,7 +16,13 @@ struct Digest::State {
   XXH3_state_t xxh;
 };
 
-Digest::Digest() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
+static auto BytesOf(const XXH128_hash_t& hash) -> DigestBytes {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, hash);
+  return std::bit_cast<DigestBytes>(canonical);
+}
+
+Digest::Digest() : state_(std::make_unique<State>()) { Reset(); }
 Digest::~Digest() = default;
 
 auto Digest::Update(const void* data, int64_t bytes) -> void {
@@ -30,6 +37,22 @@ auto Digest::Halves() const -> std::pair<uint64_t, uint64_t> {
 auto Digest::Text() const -> std::string {
   const auto [low, high] = Halves();
   return DigestText(low, high);
+}
+
+auto Digest::Bytes() const -> DigestBytes { return BytesOf(XXH3_128bits_digest(&state_->xxh)); }
+
+auto Digest::Reset() -> void { XXH3_128bits_reset(&state_->xxh); }
+
+auto ToText(const DigestBytes& digest) -> std::string {
+  std::string text;
+  for (const std::byte byte : digest) {
+    text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  }
+  return text;
+}
+
+auto DigestBytesOf(const void* data, int64_t bytes) -> DigestBytes {
+  return BytesOf(XXH3_128bits(data, static_cast<size_t>(bytes)));
 }
 
 auto DigestText(uint64_t low, uint64_t high) -> std::string { return fmt::format("{:016x}{:016x}", high, low); }

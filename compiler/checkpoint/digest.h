@@ -1,6 +1,7 @@
-// XXH3-128 as text: the digests of files and manifests. They tell damage, not forgery.
+// XXH3-128: the digests of files, blocks and manifests. They tell damage, not forgery.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,9 @@ namespace shardc {
 
 constexpr size_t DigestDigits = 32;
 
+/// A digest as bytes, in the order of its hex digits.
+using DigestBytes = std::array<std::byte, DigestDigits / 2>;
+
 /// A running digest.
 class Digest {
  public:
@@ -24,6 +28,9 @@ class Digest {
   /// Returns the low and the high half of what has gone in so far.
   auto Halves() const -> std::pair<uint64_t, uint64_t>;
   auto Text() const -> std::string;
+  auto Bytes() const -> DigestBytes;
+  /// Begins again.
+  auto Reset() -> void;
 
  private:
   struct State;
@@ -32,7 +39,9 @@ class Digest {
 
 /// 32 hex digits, the high half first.
 auto DigestText(uint64_t low, uint64_t high) -> std::string;
+auto ToText(const DigestBytes& digest) -> std::string;
 auto DigestOf(std::string_view text) -> std::string;
+auto DigestBytesOf(const void* data, int64_t bytes) -> DigestBytes;
 /// Returns the digest of the first bytes of a file. Errors: they cannot be read.
 auto DigestOf(const Descriptor& file, int64_t bytes) -> ErrorOr<std::string>;
 /// Returns true for a text of the form that these two give.

@@ -19,8 +19,8 @@
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/text/parse_whole.h"
 #include "compiler/base/text/split.h"
+#include "compiler/checkpoint/checkpoint_file.h"
 #include "compiler/checkpoint/cover.h"
-#include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/published_model.h"
 #include "compiler/checkpoint/seed_contents.h"
@@ -316,16 +316,10 @@ class Exporter {
   std::vector<std::byte> written_;
 };
 
-/// Compares each file with its digest in the manifest.
-auto CheckDigests(const Descriptor& directory, const Manifest& manifest) -> Status {
-  for (const auto& [name, expected] : manifest.files) {
-    const auto file = OpenFileAt(directory, name);
-    if (!file) {
-      return Error{ExitCode::Checkpoint, file.error().message};
-    }
-    const auto digest = DigestOf(*file, expected.bytes);
-    FAIL_IF(!digest || *digest != expected.digest, ExitCode::Checkpoint,
-            "{} is damaged: its digest is not that of the manifest", file->path());
+/// Checks the files of a checkpoint: all bytes of each, unless its blocks are checked as they are read.
+auto CheckFiles(const Descriptor& directory, const Manifest& manifest) -> Status {
+  for (const auto& [name, file] : manifest.files) {
+    RETURN_IF_ERROR(CheckCheckpointFile(directory, manifest, name));
   }
   return Success{};
 }
@@ -352,12 +346,12 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
   RETURN_IF_ERROR(CheckCover(manifest));
   FAIL_IF(manifest.tensors.empty(), ExitCode::Checkpoint, "{} holds no tensor", request.checkpoint);
   ASSIGN_OR_RETURN(auto output, NewDirectory::Make(request.output));
-  // A damaged file is told before what its damage led to.
-  auto digests = std::async(std::launch::async, [&] { return CheckDigests(*checkpoint, manifest); });
+  // A damaged file is reported before what its damage led to.
+  auto checked = std::async(std::launch::async, [&] { return CheckFiles(*checkpoint, manifest); });
   Manifest exported = manifest;
   std::vector<std::string> heads = TakeHeads(exported);
   auto result = Exporter(request, exported, *checkpoint, output.directory()).Run();
-  RETURN_IF_ERROR(digests.get());
+  RETURN_IF_ERROR(checked.get());
   if (result) {
     result->heads_left_out = std::move(heads);
     RETURN_IF_ERROR(output.Commit());

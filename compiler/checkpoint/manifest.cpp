@@ -47,7 +47,9 @@ static auto JsonOf(const Layout& layout) -> json {
           {"roles", std::move(roles)}};
 }
 
-static auto JsonOf(const ManifestFile& file) -> json { return {{"bytes", file.bytes}, {"xxh3_128", file.digest}}; }
+static auto JsonOf(const ManifestFile& file, bool digests_blocks) -> json {
+  return {{"bytes", file.bytes}, {FileDigestName(digests_blocks), file.digest}};
+}
 
 static auto JsonOfPieces(const ManifestTensor& tensor) -> json {
   json pieces = json::array();
@@ -148,10 +150,10 @@ auto ToText(const Manifest& manifest) -> std::string {
 
   std::vector<std::string> lines;
   for (const auto& [name, file] : manifest.files) {
-    lines.push_back(fmt::format("{}: {}", json(name).dump(), JsonOf(file).dump()));
+    lines.push_back(fmt::format("{}: {}", json(name).dump(), JsonOf(file, manifest.digests_blocks()).dump()));
   }
   text += InLines("files", lines, '{', '}');
-  if (manifest.version == Manifest::StatesLayouts) {
+  if (manifest.version != Manifest::ListsPieces) {
     lines.clear();
     for (const Layout& layout : manifest.layouts) {
       lines.push_back(JsonOf(layout).dump());

@@ -2,10 +2,11 @@
 // checkpoint.
 //
 // The first line carries a digest of all the bytes after it, so that no byte of a checkpoint can change unnoticed: the
-// manifest vouches for itself, and for each file by its size and digest.
+// manifest vouches for itself, and for each file by its size and the digest of the list of digests of its blocks
+// (block_digests.h), in versions 1 and 2 by that of the whole file.
 //
-// Version 2 states layouts, from which the pieces of each tensor follow. Version 1 lists the pieces; it is read, and
-// written of models of Hugging Face alone. pieces.h gives the pieces of both.
+// Versions 2 and 3 state layouts, from which the pieces of each tensor follow. Version 1 lists the pieces; it is read,
+// and written of models of Hugging Face alone. pieces.h gives the pieces of all.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +37,10 @@ struct Piece {
 struct ManifestTensor {
   Dims shape;
   DType dtype = DType::F32;
-  /// Which of the manifest's layouts it lies in, and where it begins in its vector. Of version 2.
+  /// Which of the manifest's layouts it lies in, and where it begins in its vector. Not of version 1.
   int64_t layout = -1;
   int64_t begin = 0;
-  /// The dim that ranks along the layout's `cut` share, if there are several. Of version 2.
+  /// The dim that ranks along the layout's `cut` share, if there are several. Not of version 1.
   std::optional<size_t> cut_dim;
   /// The number of updates that the run's count had made before the first that the moments have seen.
   int64_t first_update = 0;
@@ -53,7 +54,7 @@ struct ManifestTensor {
 
 struct ManifestFile {
   int64_t bytes = 0;
-  /// XXH3-128 of the whole file, 32 hex digits.
+  /// XXH3-128 of the digests of its blocks, 32 hex digits; before version 3 of the whole file.
   std::string digest;
 
   friend auto operator==(const ManifestFile&, const ManifestFile&) -> bool = default;
@@ -126,8 +127,9 @@ struct Manifest {
   /// Readers refuse other versions; fields that they do not know they ignore.
   static constexpr int64_t ListsPieces = 1;
   static constexpr int64_t StatesLayouts = 2;
+  static constexpr int64_t DigestsBlocks = 3;
 
-  int64_t version = StatesLayouts;
+  int64_t version = DigestsBlocks;
   std::string run_id;
   int64_t step = 0;
   std::string plan_hash;
@@ -148,6 +150,9 @@ struct Manifest {
   std::map<std::string, ManifestFile> files;
   /// Set where no run wrote it.
   std::optional<PublishedModel> published;
+
+  /// Returns false if the digests of files are those of all their bytes.
+  auto digests_blocks() const -> bool { return version >= DigestsBlocks; }
 
   friend auto operator==(const Manifest&, const Manifest&) -> bool = default;
 };

@@ -10,4 +10,7 @@ constexpr const char* ManifestFormat = "shardc checkpoint";
 constexpr std::string_view FirstLineBegin = "{\"digest\":\"";
 constexpr std::string_view FirstLineEnd = "\",\n";
 
+/// Returns the member of a file that has its digest. Another name for another meaning.
+constexpr auto FileDigestName(bool is_of_blocks) -> const char* { return is_of_blocks ? "digest" : "xxh3_128"; }
+
 }  // namespace shardc

@@ -269,7 +269,7 @@ auto ReadFiles(const JsonReader& object, Manifest& manifest) -> Status {
     const JsonReader members(entry, ExitCode::Checkpoint);
     ManifestFile file;
     READ(file.bytes, members.Count("bytes"));
-    READ(file.digest, members.String("xxh3_128"));
+    READ(file.digest, members.String(FileDigestName(manifest.digests_blocks())));
     FAIL_IF(!IsPlainName(name) || !IsDigest(file.digest), ExitCode::Checkpoint,
             "\"files\": \"{}\" with digest \"{}\" is no plain name with 32 hex digits", name, file.digest);
     manifest.files[name] = std::move(file);
@@ -283,9 +283,10 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
   int64_t version = 0;
   READ(format, body.String("format"));
   READ(version, body.Count("version"));
-  FAIL_IF(format != ManifestFormat || (version != Manifest::ListsPieces && version != Manifest::StatesLayouts),
-          ExitCode::Checkpoint, "it is \"{}\" version {}; this program reads \"{}\" versions {} and {}", format,
-          version, ManifestFormat, Manifest::ListsPieces, Manifest::StatesLayouts);
+  FAIL_IF(format != ManifestFormat || version < Manifest::ListsPieces || version > Manifest::DigestsBlocks,
+          ExitCode::Checkpoint, "it is \"{}\" version {}; this program reads \"{}\" versions {} to {}{}", format,
+          version, ManifestFormat, Manifest::ListsPieces, Manifest::DigestsBlocks,
+          version > Manifest::DigestsBlocks ? ": use the program that wrote it, or a newer one" : "");
 
   Manifest manifest;
   manifest.version = version;
@@ -316,7 +317,7 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
   RETURN_IF_ERROR(ReadData(object, manifest));
   READ(object, body.Object("files"));
   RETURN_IF_ERROR(ReadFiles(object, manifest));
-  if (manifest.version == Manifest::StatesLayouts) {
+  if (manifest.version != Manifest::ListsPieces) {
     const json* layouts = nullptr;
     READ(layouts, body.List("layouts"));
     for (const json& listed : *layouts) {
@@ -336,7 +337,7 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
     READ(object, body.Object("published"));
     READ(manifest.published, ReadPublished(object));
   }
-  if (manifest.version == Manifest::StatesLayouts) {
+  if (manifest.version != Manifest::ListsPieces) {
     RETURN_IF_ERROR(CheckLayouts(manifest));
   }
   return manifest;

@@ -67,18 +67,19 @@ auto ReadTensor(const std::string& name, const JsonReader& entry) -> ErrorOr<Saf
   return tensor;
 }
 
-auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
+}  // namespace
+
+auto ReadSafetensorsHeader(int64_t file_bytes, const ReadBytes& read) -> ErrorOr<SafetensorsHeader> {
   constexpr int64_t LengthBytes = 8;
-  ASSIGN_OR_RETURN(auto file_bytes, FileBytes(file));
   FAIL_IF(file_bytes < LengthBytes, ExitCode::Checkpoint, "{} bytes are no safetensors file", file_bytes);
   uint64_t length = 0;
-  RETURN_IF_ERROR(ReadAll(file, &length, LengthBytes, 0));
+  RETURN_IF_ERROR(read(&length, LengthBytes, 0));
   FAIL_IF(length == 0 || length > static_cast<uint64_t>(MaxSafetensorsHeaderBytes), ExitCode::Checkpoint,
           "a header of {} bytes; the format allows 1 to {}", length, MaxSafetensorsHeaderBytes);
   FAIL_IF(static_cast<int64_t>(length) > file_bytes - LengthBytes, ExitCode::Checkpoint,
           "a header of {} bytes in a file of {}", length, file_bytes);
   std::string text(length, '\0');
-  RETURN_IF_ERROR(ReadAll(file, text.data(), static_cast<int64_t>(length), LengthBytes));
+  RETURN_IF_ERROR(read(text.data(), static_cast<int64_t>(length), LengthBytes));
   auto parsed = ParseJson(text, ExitCode::Checkpoint);
   FAIL_IF(!parsed || !parsed->is_object(), ExitCode::Checkpoint, "its header: {}",
           parsed ? "no object" : parsed.error().message);
@@ -116,10 +117,10 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
   return header;
 }
 
-}  // namespace
-
 auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
-  auto header = ReadHeader(file);
+  const auto read = [&](void* to, int64_t bytes, int64_t offset) { return ReadAll(file, to, bytes, offset); };
+  const auto bytes = FileBytes(file);
+  auto header = bytes ? ReadSafetensorsHeader(*bytes, read) : bytes.error();
   FAIL_IF(!header, header.error().code, "{}: {}", file.path(), header.error().message);
   return header;
 }

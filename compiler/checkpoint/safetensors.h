@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -45,6 +46,11 @@ constexpr int64_t MaxSafetensorsHeaderBytes = 100'000'000;
 /// the end of the file. It takes what the package safetensors takes, but for what docs/hugging_face.md names.
 /// Errors: ExitCode::Checkpoint, naming file and tensor. Cost: linear but for the sort by offset.
 auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader>;
+
+/// Reads bytes of a file from an offset on.
+using ReadBytes = std::function<Status(void* to, int64_t bytes, int64_t offset)>;
+/// Reads and checks the header of a file of `file_bytes` bytes by `read`. Errors: as above, without the file's name.
+auto ReadSafetensorsHeader(int64_t file_bytes, const ReadBytes& read) -> ErrorOr<SafetensorsHeader>;
 
 /// Returns length field and header for tensors that follow one another in this order; `data` of each is filled in.
 /// Padded with blanks to a multiple of 8 bytes. Errors: a name twice, or a header beyond the limit.

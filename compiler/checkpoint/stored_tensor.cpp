@@ -6,31 +6,18 @@
 
 namespace shardc {
 
-auto CheckpointFiles::Open(const std::string& name) -> ErrorOr<const Opened*> {
-  const auto found = std::ranges::find(open_, name, &std::pair<std::string, Opened>::first);
+auto CheckpointFiles::Open(const std::string& name) -> ErrorOr<CheckpointFile*> {
+  const auto found = std::ranges::find_if(open_, [&](const auto& opened) { return opened.first == name; });
   if (found != open_.end()) {
     open_.splice(open_.begin(), open_, found);
-    return &open_.front().second;
+    return open_.front().second.get();
   }
-  auto file = OpenFileAt(directory_, name);
-  if (!file) {
-    return Error{ExitCode::Checkpoint, file.error().message};
-  }
-  const auto bytes = FileBytes(*file);
-  const auto expected = manifest_.files.find(name);
-  FAIL_IF(!bytes || expected == manifest_.files.end() || *bytes != expected->second.bytes, ExitCode::Checkpoint,
-          "{} has {} bytes; the manifest has {}", file->path(), bytes ? *bytes : -1,
-          expected == manifest_.files.end() ? -1 : expected->second.bytes);
-  ASSIGN_OR_RETURN(const auto header, ReadSafetensorsHeader(*file));
-  Opened opened{.file = *std::move(file), .data_begin = header.data_begin, .tensors = {}};
-  for (const SafetensorsTensor& tensor : header.tensors) {
-    opened.tensors[tensor.name] = tensor.data;
-  }
-  open_.emplace_front(name, std::move(opened));
+  ASSIGN_OR_RETURN(auto file, CheckpointFile::Open(directory_, manifest_, name, &kept_));
+  open_.emplace_front(name, std::move(file));
   if (open_.size() > MostOpen) {
     open_.pop_back();
   }
-  return &open_.front().second;
+  return open_.front().second.get();
 }
 
 StoredTensor::StoredTensor(CheckpointFiles* files, const Manifest& manifest, const std::string& name)
@@ -44,29 +31,22 @@ StoredTensor::StoredTensor(CheckpointFiles* files, const Manifest& manifest, con
   }
 }
 
-auto StoredTensor::Read(int64_t begin, int64_t end, std::byte* out) -> Status {
+auto StoredTensor::ReadPart(const Part& part, int64_t begin, int64_t count, std::byte* out) -> Status {
   const int64_t size = SizeOf(dtype_);
+  ASSIGN_OR_RETURN(auto file, files_.Open(part.file));
+  ASSIGN_OR_RETURN(const auto data, file->Find(stored_name_, dtype_, part.interval.elements.size()));
+  return file->Read(out, count * size, data.begin + begin * size);
+}
+
+auto StoredTensor::Read(int64_t begin, int64_t end, std::byte* out) -> Status {
   for (const Part& part : parts_) {
     Status status = Success{};
-    ForEachCommonInterval(
-        BoxInterval::Of({begin, end}), part.interval, [&](int64_t at, int64_t in_part, int64_t count) {
-          if (!status) {
-            return;
-          }
-          const auto file = files_.Open(part.file);
-          if (!file) {
-            status = file.error();
-            return;
-          }
-          const auto stored = (*file)->tensors.find(stored_name_);
-          if (stored == (*file)->tensors.end() || stored->second.size() != part.interval.elements.size() * size) {
-            status = Fail(ExitCode::Checkpoint, "{} does not hold elements {} to {} of {}", part.file,
-                          part.interval.elements.begin, part.interval.elements.end, stored_name_);
-            return;
-          }
-          status = ReadAll((*file)->file, out + at * size, count * size,
-                           (*file)->data_begin + stored->second.begin + in_part * size);
-        });
+    ForEachCommonInterval(BoxInterval::Of({begin, end}), part.interval,
+                          [&](int64_t at, int64_t in_part, int64_t count) {
+                            if (status) {
+                              status = ReadPart(part, in_part, count, out + at * SizeOf(dtype_));
+                            }
+                          });
     RETURN_IF_ERROR(status);
   }
   return Success{};

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <list>
-#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "compiler/base/fs.h"
+#include "compiler/checkpoint/checkpoint_file.h"
 #include "compiler/checkpoint/manifest.h"
-#include "compiler/checkpoint/safetensors.h"
 
 namespace shardc {
 
@@ -19,22 +19,17 @@ class CheckpointFiles {
   CheckpointFiles(const Descriptor* directory, const Manifest* manifest)
       : directory_(*directory), manifest_(*manifest) {}
 
-  struct Opened {
-    Descriptor file;
-    int64_t data_begin = 0;
-    std::map<std::string, Interval> tensors;
-  };
-  /// Returns a file with where its tensors lie, whose size is that of the manifest. It stays open until MostOpen others
-  /// were asked for. Errors: ExitCode::Checkpoint, naming the file.
-  auto Open(const std::string& name) -> ErrorOr<const Opened*>;
+  /// Returns a file. It stays open until MostOpen others were asked for. Errors: ExitCode::Checkpoint, naming the file.
+  auto Open(const std::string& name) -> ErrorOr<CheckpointFile*>;
 
  private:
   static constexpr size_t MostOpen = 64;
 
   const Descriptor& directory_;
   const Manifest& manifest_;
-  /// The one that was asked for last is first.
-  std::list<std::pair<std::string, Opened>> open_;
+  /// The one that was asked for last comes first.
+  std::list<std::pair<std::string, std::unique_ptr<CheckpointFile>>> open_;
+  KeptBlocks kept_;
 };
 
 /// One parameter of a checkpoint.
@@ -57,6 +52,9 @@ class StoredTensor {
     BoxInterval interval;
     std::string file;
   };
+  /// Reads elements [begin, begin + count) of a part.
+  auto ReadPart(const Part& part, int64_t begin, int64_t count, std::byte* out) -> Status;
+
   std::vector<Part> parts_;
 };
 

@@ -7,7 +7,6 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/pieces.h"
-#include "compiler/checkpoint/safetensors.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "runtime/checkpoint/mapped_file.h"
 #include "runtime/checkpoint/mapped_tensor.h"
@@ -22,12 +21,15 @@ static auto RemedyOf(ReadPurpose purpose) -> std::string_view {
                                       : "move this checkpoint away to continue from the one before";
 }
 
+/// Adds the way on to an error of a file.
+static auto WithRemedy(const Error& error, ReadPurpose purpose) -> Error {
+  return Fail(error.code, "{}; {}", error.message, RemedyOf(purpose));
+}
+
 struct CheckpointReader::ShardFile {
-  Descriptor file;
+  std::unique_ptr<CheckpointFile> file;
   /// Made when it is asked for.
   std::unique_ptr<MappedFile> mapped;
-  SafetensorsHeader header;
-  std::map<std::string_view, const SafetensorsTensor*> tensors;
 };
 
 CheckpointReader::CheckpointReader(CheckpointReaderOptions options) : options_(std::move(options)) {
@@ -79,9 +81,12 @@ auto CheckpointReader::CheckFiles(int64_t part, int64_t num_parts) -> Status {
     return CheckCopies(part, num_parts);
   }
   int64_t index = 0;
-  for (const auto& [name, expected] : manifest_.files) {
-    if (index++ % num_parts == part) {
-      RETURN_IF_ERROR(CheckFile(name, expected));
+  for (const auto& [name, file] : manifest_.files) {
+    if (index++ % num_parts != part) {
+      continue;
+    }
+    if (const Status checked = CheckCheckpointFile(directory_, manifest_, name); !checked) {
+      return WithRemedy(checked.error(), options_.purpose);
     }
   }
   return Success{};
@@ -102,7 +107,7 @@ auto CheckpointReader::CheckCopies(int64_t part, int64_t num_parts) -> Status {
         const std::string& stored = i == 0 ? name : other;
         ASSIGN_OR_RETURN(const auto source,
                          SourceOf(stored, manifest_.tensors.at(stored).pieces.front(), tensor.dtype));
-        RETURN_IF_ERROR(ReadAll(source.file->file, chunks[i].data(), count * bytes, source.offset + at * bytes));
+        RETURN_IF_ERROR(source.file->file->Read(chunks[i].data(), count * bytes, source.offset + at * bytes));
       }
       const auto [first, second] =
           std::mismatch(chunks[0].begin(), chunks[0].begin() + count * bytes, chunks[1].begin());
@@ -123,51 +128,15 @@ auto CheckpointReader::CheckCopies(int64_t part, int64_t num_parts) -> Status {
   return Success{};
 }
 
-/// The name of one tensor in a file; "" if it has none.
-static auto FirstTensorIn(const Manifest& manifest, const std::string& file) -> std::string {
-  for (const auto& [name, tensor] : manifest.tensors) {
-    for (const StateRole role : RolesOf(manifest, tensor)) {
-      for (const Piece& piece : PiecesOf(manifest, tensor, role)) {
-        if (piece.file == file) {
-          return StoredName(name, role);
-        }
-      }
-    }
-  }
-  return {};
-}
-
-auto CheckpointReader::CheckFile(const std::string& name, const ManifestFile& expected) -> Status {
-  auto file = OpenFileAt(directory_, name);
-  auto bytes = file ? FileBytes(*file) : file.error();
-  FAIL_IF(!bytes, ExitCode::Checkpoint, "{}; {}", bytes.error().message, RemedyOf(options_.purpose));
-  FAIL_IF(*bytes != expected.bytes, ExitCode::Checkpoint, "{} has {} bytes, its manifest says {}; {}", file->path(),
-          *bytes, expected.bytes, RemedyOf(options_.purpose));
-  const auto actual = DigestOf(*file, *bytes);
-  FAIL_IF(!actual, ExitCode::Checkpoint, "{}", actual.error().message);
-  if (*actual != expected.digest) {
-    const std::string tensor = FirstTensorIn(manifest_, name);
-    const std::string tensors = tensor.empty() ? "" : fmt::format(", which holds {} and others,", tensor);
-    return Fail(ExitCode::Checkpoint, "{} ({} bytes){} is damaged: its digest is {}, the manifest says {}; {}",
-                file->path(), *bytes, tensors, *actual, expected.digest, RemedyOf(options_.purpose));
-  }
-  return Success{};
-}
-
 auto CheckpointReader::FileNamed(const std::string& name) -> ErrorOr<ShardFile*> {
   if (const auto found = files_.find(name); found != files_.end()) {
     return found->second.get();
   }
-  auto file = OpenFileAt(directory_, name);
-  FAIL_IF(!file, ExitCode::Checkpoint, "{}", file.error().message);
-  auto shard = std::make_unique<ShardFile>();
-  ASSIGN_OR_RETURN(auto header, ReadSafetensorsHeader(*file));
-  shard->file = std::move(*file);
-  shard->header = std::move(header);
-  for (const SafetensorsTensor& tensor : shard->header.tensors) {
-    shard->tensors[tensor.name] = &tensor;
+  auto file = CheckpointFile::Open(directory_, manifest_, name, &kept_);
+  if (!file) {
+    return WithRemedy(file.error(), options_.purpose);
   }
-  return (files_[name] = std::move(shard)).get();
+  return (files_[name] = std::make_unique<ShardFile>(*std::move(file), nullptr)).get();
 }
 
 auto CheckpointReader::ReadScalar(std::string_view name) const -> ErrorOr<double> {
@@ -208,31 +177,32 @@ auto CheckpointReader::ReadElements(std::string_view name, StateRole role, const
 
 auto CheckpointReader::SourceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Source> {
   ASSIGN_OR_RETURN(auto shard, FileNamed(piece.file));
-  const auto entry = shard->tensors.find(stored);
-  FAIL_IF(entry == shard->tensors.end() || entry->second->dtype != SafetensorsTypeOf(dtype) ||
-              NumElements(entry->second->shape) != piece.elements.size(),
-          ExitCode::Checkpoint, "{}: no {} tensor {} of {} elements, as the manifest says", shard->file.path(),
-          SafetensorsTypeOf(dtype), stored, piece.elements.size());
-  return Source{shard, shard->header.data_begin + entry->second->data.begin};
+  ASSIGN_OR_RETURN(const auto bytes, shard->file->Find(stored, dtype, piece.elements.size()));
+  return Source{shard, bytes.begin};
+}
+
+auto CheckpointReader::ReadBytes(const std::string& stored, const Source& source, int64_t begin, int64_t bytes,
+                                 std::byte* to) -> Status {
+  if (!manifest_.published) {
+    const Status done = source.file->file->Read(to, bytes, source.offset + begin);
+    return done ? done : WithRemedy(done.error(), options_.purpose);
+  }
+  // So much that its digest finds it in the cache.
+  constexpr int64_t ChunkBytes = int64_t{256} << 10;
+  for (int64_t at = 0; at < bytes; at += ChunkBytes) {
+    const int64_t chunk = std::min(ChunkBytes, bytes - at);
+    RETURN_IF_ERROR(source.file->file->Read(to + at, chunk, source.offset + begin + at));
+    read_[stored].Update(to + at, chunk);
+    bytes_read_ += chunk;
+  }
+  return Success{};
 }
 
 auto CheckpointReader::ReadInterval(const std::string& stored, const Piece& piece, DType saved, int64_t begin,
                                     int64_t count, DType dtype, void* out) -> Status {
   ASSIGN_OR_RETURN(const auto source, SourceOf(stored, piece, saved));
-  // So much that its digest finds it in the cache.
-  constexpr int64_t ChunkBytes = int64_t{256} << 10;
   const auto read = [&](int64_t first, int64_t size, void* to) -> Status {
-    const int64_t bytes = size * SizeOf(saved);
-    for (int64_t at = 0; at < bytes; at += ChunkBytes) {
-      const int64_t chunk = std::min(ChunkBytes, bytes - at);
-      std::byte* const into = static_cast<std::byte*>(to) + at;
-      RETURN_IF_ERROR(ReadAll(source.file->file, into, chunk, source.offset + first * SizeOf(saved) + at));
-      if (manifest_.published) {
-        read_[stored].Update(into, chunk);
-        bytes_read_ += chunk;
-      }
-    }
-    return Success{};
+    return ReadBytes(stored, source, first * SizeOf(saved), size * SizeOf(saved), static_cast<std::byte*>(to));
   };
   if (saved == dtype) {
     return read(begin, count, out);
@@ -299,9 +269,10 @@ auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*
   for (const Piece& piece : PiecesOf(manifest_, tensor->second, StateRole::Parameter)) {
     ASSIGN_OR_RETURN(const auto source, SourceOf(StoredName(name, piece.role), piece, tensor->second.dtype));
     if (source.file->mapped == nullptr) {
-      ASSIGN_OR_RETURN(source.file->mapped, MappedFile::Map(source.file->file, manifest_.files.at(piece.file).bytes));
+      ASSIGN_OR_RETURN(source.file->mapped, MappedFile::Map(source.file->file.get()));
     }
-    pieces.push_back({tensor->second.IntervalOf(piece), source.file->mapped->data() + source.offset});
+    MappedFile* const file = source.file->mapped.get();
+    pieces.push_back({tensor->second.IntervalOf(piece), file->data() + source.offset, file});
   }
   auto mapped =
       std::make_unique<MappedTensor>(NumElements(tensor->second.shape), tensor->second.dtype, std::move(pieces));
@@ -318,6 +289,12 @@ auto CheckpointReader::CheckMapped() const -> Status {
     }
   }
   return Success{};
+}
+
+auto CheckpointReader::CloseFiles() -> void {
+  mapped_.clear();
+  files_.clear();
+  kept_ = {};
 }
 
 }  // namespace shardc

@@ -1,5 +1,7 @@
 // Reads checkpoints, whatever mesh wrote them: a rank asks for elements of logical tensors and gets them from the
-// pieces that hold them. Everything is checked before the first element is given out.
+// pieces that hold them. Manifest, sizes of files and lists of digests are checked before the first element is given
+// out, and each block of a file when it is read: a block that no rank reads is not checked. A checkpoint of versions 1
+// and 2 has no digests of blocks, so that whole files are checked first.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +12,7 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
+#include "compiler/checkpoint/checkpoint_file.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
@@ -19,7 +22,7 @@ namespace shardc {
 
 class CheckpointReader {
  public:
-  /// Checks format version, model identity, data, tensors (both ways), exact cover, file sizes and digests.
+  /// Checks format version, model identity, data, tensors (both ways), exact cover, file sizes and their digests.
   /// Errors: ExitCode::Checkpoint, naming what differs: "checkpoint of another model: layers is 4 there, 6 here".
   static auto Open(CheckpointReaderOptions options) -> ErrorOr<std::unique_ptr<CheckpointReader>>;
   ~CheckpointReader();
@@ -35,14 +38,18 @@ class CheckpointReader {
   }
   /// Value of a scalar of kind State. Errors: not in the checkpoint.
   auto ReadScalar(std::string_view name) const -> ErrorOr<double>;
-  /// Elements of a logical tensor, whatever pieces they were saved in. If they were saved in another type than `dtype`,
-  /// they are widened to f32, or rounded to the nearest bf16, ties to even.
+  /// Reads elements of a logical tensor, whatever pieces they were saved in. If they were saved in another type than
+  /// `dtype`, they are widened to f32, or rounded to the nearest bf16, ties to even. Errors: ExitCode::Checkpoint: a
+  /// block with some of them is damaged. `out` holds anything then.
   auto ReadElements(std::string_view name, StateRole role, const BoxInterval& wanted, DType dtype, void* out) -> Status;
   /// A parameter's tensor, to be read from any element on; it lives as long as the reader. What is read counts only if
   /// CheckMapped succeeds after it.
   auto Map(std::string_view name) -> ErrorOr<const LoadedTensor*>;
-  /// Errors: ExitCode::Checkpoint: a file that Map reads was cut short or written to, with its name.
+  /// Errors: ExitCode::Checkpoint: a file that Map reads is damaged where it was read, or was cut short or written to,
+  /// with its name.
   auto CheckMapped() const -> Status;
+  /// Closes the files, when all has been read: their headers and blocks take memory. No tensor stays mapped.
+  auto CloseFiles() -> void;
 
  private:
   struct ShardFile;
@@ -50,7 +57,6 @@ class CheckpointReader {
   explicit CheckpointReader(CheckpointReaderOptions options);
   auto Load() -> Status;
   auto CheckFiles(int64_t part, int64_t num_parts) -> Status;
-  auto CheckFile(const std::string& name, const ManifestFile& expected) -> Status;
   /// Compares the bits of tensors that are said to be one.
   auto CheckCopies(int64_t part, int64_t num_parts) -> Status;
   /// Elements [begin, begin + count) of a piece of type `saved`.
@@ -62,6 +68,9 @@ class CheckpointReader {
     /// Of the piece's first byte in the file.
     int64_t offset = 0;
   };
+  /// Reads bytes [begin, begin + bytes) of a piece.
+  auto ReadBytes(const std::string& stored, const Source& source, int64_t begin, int64_t bytes, std::byte* to)
+      -> Status;
   auto SourceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Source>;
   auto FileNamed(const std::string& name) -> ErrorOr<ShardFile*>;
 
@@ -74,6 +83,7 @@ class CheckpointReader {
   std::map<std::string, Digest, std::less<>> read_;
   int64_t bytes_read_ = 0;
   Descriptor directory_;
+  KeptBlocks kept_;
   std::map<std::string, std::unique_ptr<ShardFile>, std::less<>> files_;
   std::map<std::string, std::unique_ptr<LoadedTensor>, std::less<>> mapped_;
 };

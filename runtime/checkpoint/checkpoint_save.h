@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/base/fs.h"
-#include "compiler/checkpoint/digest.h"
+#include "compiler/checkpoint/block_digests.h"
 #include "runtime/checkpoint/stored_pieces.h"
 
 namespace shardc {
@@ -26,7 +26,7 @@ struct CheckpointSave {
   Descriptor directory;
   Descriptor file;
   int64_t bytes = 0;
-  Digest digest;
+  BlockHasher blocks;
   std::vector<StoredPiece> pieces;
   size_t num_written = 0;
   /// The first thing that went wrong on this rank.

@@ -99,7 +99,7 @@ auto CheckpointWriter::Write(const void* data, int64_t bytes) -> Status {
   for (int64_t done = 0; done < bytes; done += ChunkBytes) {
     const auto* chunk = static_cast<const std::byte*>(data) + done;
     const int64_t chunk_bytes = std::min(ChunkBytes, bytes - done);
-    save_->digest.Update(chunk, chunk_bytes);
+    save_->blocks.Update(chunk, chunk_bytes);
     RETURN_IF_ERROR(WriteAll(save_->file, chunk, chunk_bytes, save_->bytes));
     save_->bytes += chunk_bytes;
   }
@@ -142,8 +142,18 @@ auto CheckpointWriter::CloseFile() -> ErrorOr<Written> {
           save_->pieces.size());
   RETURN_IF_ERROR(save_->file.Fsync());
   RETURN_IF_ERROR(save_->file.Close());
-  const auto [low, high] = save_->digest.Halves();
-  return Written{save_->bytes, low, high};
+  ASSIGN_OR_RETURN(const auto digest, WriteBlockDigests());
+  return Written{save_->bytes, digest};
+}
+
+auto CheckpointWriter::WriteBlockDigests() -> ErrorOr<DigestBytes> {
+  const std::vector<DigestBytes>& digests = save_->blocks.Finish();
+  const auto bytes = std::ssize(digests) * static_cast<int64_t>(sizeof(DigestBytes));
+  ASSIGN_OR_RETURN(save_->file, CreateFileAt(save_->directory, BlocksName(RankFileName(options_.control->rank()))));
+  RETURN_IF_ERROR(WriteAll(save_->file, digests.data(), bytes, 0));
+  RETURN_IF_ERROR(save_->file.Fsync());
+  RETURN_IF_ERROR(save_->file.Close());
+  return DigestBytesOf(digests.data(), bytes);
 }
 
 auto CheckpointWriter::Commit() -> Status {

@@ -2,10 +2,11 @@
 // makes it a checkpoint. Before the rename the old ones stand; after it all ranks are told. Collective over all ranks.
 //
 // Protocol: (a) rank 0 makes step-N.tmp-<run id>~<tag of the lease> and tells the others; (b) each rank writes its
-// file, hashing what it writes, fsync, close; (c) sizes, digests and failures are gathered; (d) rank 0 writes
-// manifest.json.tmp, fsync, rename; (e) fsync of the directory; (f) rename to step-N, fsync of the parent; (g) the
-// outcome goes to all; (h) older checkpoints beyond `keep` are removed. Rank 0 looks whether the directory is still
-// this run's before (a), (c), (f) and (h); what bears the name step-N before (f) is moved aside.
+// file, hashing each block that it writes, fsync, close, and the list of digests in the same way; (c) sizes, digests
+// and failures are gathered; (d) rank 0 writes manifest.json.tmp, fsync, rename; (e) fsync of the directory; (f) rename
+// to step-N, fsync of the parent; (g) the outcome goes to all; (h) older checkpoints beyond `keep` are removed. Rank 0
+// looks whether the directory is still this run's before (a), (c), (f) and (h); what bears the name step-N before (f)
+// is moved aside.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
+#include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/lease.h"
@@ -88,8 +90,8 @@ class CheckpointWriter {
   /// What a rank wrote.
   struct Written {
     int64_t bytes = 0;
-    uint64_t digest_low = 0;
-    uint64_t digest_high = 0;
+    /// The digest of the list of digests.
+    DigestBytes digest{};
   };
 
   auto CheckOwner() const -> Status;
@@ -104,6 +106,8 @@ class CheckpointWriter {
   auto Write(const void* data, int64_t bytes) -> Status;
   auto WritePieces(SubVectorId sub_vector, StateRole role, const SliceReader& read) -> Status;
   auto CloseFile() -> ErrorOr<Written>;
+  /// Writes the digests of the file's blocks. Returns their digest.
+  auto WriteBlockDigests() -> ErrorOr<DigestBytes>;
   auto MakeManifest(const std::vector<Written>& written) const -> Manifest;
   auto Publish(const std::vector<Written>& written) -> Status;
   /// Moves what bears the final name aside. Returns where to; "" if nothing was there. Errors: it is another run's.

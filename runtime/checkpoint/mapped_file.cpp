@@ -92,6 +92,15 @@ auto MappedFile::Map(const Descriptor& file, int64_t bytes) -> ErrorOr<std::uniq
       new MappedFile(file, static_cast<const std::byte*>(data), static_cast<size_t>(bytes), info.st_mtim));
 }
 
+auto MappedFile::Map(const CheckpointFile* file) -> ErrorOr<std::unique_ptr<MappedFile>> {
+  ASSIGN_OR_RETURN(auto mapped, Map(file->descriptor(), file->bytes()));
+  if (file->has_digests()) {
+    mapped->digests_ = file;
+    mapped->are_checked_.resize(static_cast<size_t>(NumBlocks(file->bytes())));
+  }
+  return mapped;
+}
+
 MappedFile::MappedFile(const Descriptor& file, const std::byte* data, size_t bytes, timespec modified)
     : file_(file), data_(data), bytes_(bytes), modified_(modified), range_(FreeRange()) {
   range_.is_cut = false;
@@ -107,6 +116,21 @@ MappedFile::~MappedFile() {
   range_.is_used = false;
 }
 
+auto MappedFile::CheckBytes(const std::byte* first, int64_t bytes) -> void {
+  const int64_t begin = first - data_;
+  const int64_t end = digests_ == nullptr ? 0 : begin + bytes;
+  for (int64_t block = begin / BlockBytes; block < NumBlocks(end); ++block) {
+    if (are_checked_[static_cast<size_t>(block)]) {
+      continue;
+    }
+    are_checked_[static_cast<size_t>(block)] = true;
+    const Status checked = digests_->CheckBlock(block, data_ + block * BlockBytes);
+    if (damage_) {
+      damage_ = checked;
+    }
+  }
+}
+
 auto MappedFile::Check() const -> Status {
   struct stat info {};
   if (fstat(file_.get(), &info) != 0) {
@@ -117,7 +141,7 @@ auto MappedFile::Check() const -> Status {
           "{} was cut short while it was read: it had {} bytes, and has {}", file_.path(), bytes_, info.st_size);
   FAIL_IF(info.st_mtim.tv_sec != modified_.tv_sec || info.st_mtim.tv_nsec != modified_.tv_nsec, ExitCode::Checkpoint,
           "{} was written to while it was read", file_.path());
-  return Success{};
+  return damage_;
 }
 
 }  // namespace shardc

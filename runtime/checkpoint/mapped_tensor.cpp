@@ -56,13 +56,17 @@ auto MappedTensor::Read(int64_t begin, int64_t count, float* out) const -> void 
   for (int64_t at = begin; at < begin + count;) {
     const int64_t row = at / row_size;
     const int64_t column = at % row_size;
-    const auto& [interval, data] = PieceWith(column, row);
+    const auto& [interval, data, file] = PieceWith(column, row);
     const int64_t in_box = row * interval.columns.size() + column - interval.columns.begin;
     // To the end of the piece, and of the box's row if the matrix's row continues in another box.
     const int64_t in_piece = interval.elements.end - in_box;
     const int64_t length =
         std::min({begin + count - at, in_piece, interval.is_whole_rows() ? in_piece : interval.columns.end - column});
-    Widen(data + (in_box - interval.elements.begin) * SizeOf(dtype_), dtype_, length, out + (at - begin));
+    const std::byte* const first = data + (in_box - interval.elements.begin) * SizeOf(dtype_);
+    if (file != nullptr) {
+      file->CheckBytes(first, length * SizeOf(dtype_));
+    }
+    Widen(first, dtype_, length, out + (at - begin));
     at += length;
   }
 }

@@ -7,6 +7,7 @@
 
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
+#include "runtime/checkpoint/mapped_file.h"
 
 namespace shardc {
 
@@ -15,10 +16,12 @@ auto Widen(const std::byte* from, DType dtype, int64_t count, float* out) -> voi
 
 class MappedTensor : public LoadedTensor {
  public:
-  /// A piece, and where its first element lies.
+  /// A piece, where its first element lies, and the file there.
   struct MappedPiece {
     BoxInterval interval;
     const std::byte* data = nullptr;
+    /// Null if nothing is to be checked.
+    MappedFile* file = nullptr;
   };
 
   /// Requires: the pieces hold each element once (CheckCover); a type of seeds; the mappings outlive it.

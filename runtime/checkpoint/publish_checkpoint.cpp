@@ -71,8 +71,7 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
   DescribeState(plan, manifest);
   for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
     const Written& of_rank = written[static_cast<size_t>(rank)];
-    manifest.files[RankFileName(rank)] = {.bytes = of_rank.bytes,
-                                          .digest = DigestText(of_rank.digest_low, of_rank.digest_high)};
+    manifest.files[RankFileName(rank)] = {.bytes = of_rank.bytes, .digest = ToText(of_rank.digest)};
   }
   return manifest;
 }

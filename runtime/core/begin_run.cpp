@@ -90,6 +90,7 @@ auto RankRunner::TellFirst(const CheckpointReader* reader) const -> void {
 auto RankRunner::Resume(const CheckpointInfo& newest) -> Status {
   RETURN_IF_ERROR(checkpoints_.Open(newest.path, ReadPurpose::Resume));
   RETURN_IF_ERROR(training_.Fire(TriggerKind::Restart));
+  checkpoints_.CloseFiles();
   RETURN_IF_ERROR(CheckLoadedState(rank_.binder(), StateRoles, newest.path));
   RETURN_IF_ERROR(CompareReplicas(rank_.binder(), StateRoles));
   training_.ResumesFrom(newest.path, newest.before);

@@ -33,6 +33,8 @@ class RunCheckpoints {
   auto Open(const std::string& path, ReadPurpose purpose) -> Status;
   /// Opens the seed of the plan, which has one. Collective. Errors: as CheckpointReader::Open.
   auto OpenSeed() -> ErrorOr<std::unique_ptr<CheckpointReader>>;
+  /// Closes the files of the checkpoint that is open, once the section has run.
+  auto CloseFiles() -> void { reader_->CloseFiles(); }
 
   auto directory() const -> const std::string& { return directory_; }
   auto writer() -> CheckpointWriter& { return *writer_; }

@@ -1,4 +1,4 @@
-// Checkpoints that something happened to: each kind of damage is found before a value is given out, and said apart.
+// Checkpoints that something happened to: each kind of damage is found by those who read it, and said apart.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -24,12 +24,27 @@ class DamageTest : public testing::Test {
   }
   auto File(const std::string& name) const -> std::string { return folder_ / ("step-00000001/" + name); }
   auto Load() const -> std::string { return LoadSmall(plan_, folder_ / "step-00000001", 1); }
+  /// Reads what all ranks own, in one process.
+  auto ReadAllPieces() const -> Status {
+    ASSIGN_OR_RETURN(const auto reader,
+                     CheckpointReader::Open(
+                         {.path = folder_ / "step-00000001", .plan = &plan_, .data_fingerprint = SmallFingerprint}));
+    for (int64_t rank = 0; rank < plan_.mesh.num_ranks(); ++rank) {
+      for (const StoredPiece& piece : StoredPieces(plan_, rank)) {
+        std::vector<float> values(static_cast<size_t>(piece.elements.elements.size()));
+        RETURN_IF_ERROR(reader->ReadElements(plan_.parameters[piece.parameter].name, piece.role, piece.elements,
+                                             DType::F32, values.data()));
+      }
+    }
+    return Success{};
+  }
 
   TemporaryFolder folder_;
   Plan plan_ = SmallPlan(2, folder_.path());
 };
 
-const std::vector<std::string> Files{"manifest.json", "rank-00000.safetensors", "rank-00001.safetensors"};
+const std::vector<std::string> Files{"manifest.json", "rank-00000.safetensors", "rank-00001.safetensors",
+                                     "rank-00000.blocks", "rank-00001.blocks"};
 
 TEST_F(DamageTest, EveryFlippedBitIsFound) {
   int64_t num_flips = 0;
@@ -39,11 +54,10 @@ TEST_F(DamageTest, EveryFlippedBitIsFound) {
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ (1 << (at * 5 + at / 8) % 8));
       WriteText(File(name), bad);
-      const auto reader = CheckpointReader::Open(
-          {.path = folder_ / "step-00000001", .plan = &plan_, .data_fingerprint = SmallFingerprint});
-      ASSERT_FALSE(reader.ok()) << name << " byte " << at;
-      ASSERT_EQ(reader.error().code, ExitCode::Checkpoint);
-      ASSERT_NE(reader.error().message.find(name), std::string::npos) << reader.error().message;
+      const Status read = ReadAllPieces();
+      ASSERT_FALSE(read.ok()) << name << " byte " << at;
+      ASSERT_EQ(read.error().code, ExitCode::Checkpoint);
+      ASSERT_NE(read.error().message.find(name), std::string::npos) << read.error().message;
       ++num_flips;
     }
     WriteText(File(name), good);
@@ -82,7 +96,7 @@ TEST_F(DamageTest, DiagnosesAreDistinct) {
   WriteText(file, good + "x");
   expect(fmt::format("has {} bytes, its manifest says {}", good.size() + 1, good.size()));
   WriteText(file, std::string(good.size(), '\0'));
-  expect("is damaged: its digest is");
+  expect("is damaged: the digest of bytes [0, " + std::to_string(good.size()) + "), which hold its header, is ");
   std::filesystem::remove(file);
   std::filesystem::create_symlink(File("rank-00000.safetensors"), file);
   expect("cannot open");
@@ -137,10 +151,11 @@ TEST_F(DamageTest, CraftedManifestsAreRefused) {
   ASSERT_TRUE(ManifestFromText(Sealed(good.dump())).ok());
   const std::string tensor = "model.embed_tokens.weight";
   const ManifestCase cases[] = {
-      {"version", [](json& m) { m["version"] = 3; },
-       "version 3; this program reads \"shardc checkpoint\" versions 1 and 2"},
+      {"version", [](json& m) { m["version"] = 4; },
+       "version 4; this program reads \"shardc checkpoint\" versions 1 to 3: use the program that wrote it, or a "
+       "newer"},
       {"version 0", [](json& m) { m["version"] = 0; }, "version 0; this program reads"},
-      {"format", [](json& m) { m["format"] = "x"; }, "it is \"x\" version 2"},
+      {"format", [](json& m) { m["format"] = "x"; }, "it is \"x\" version 3"},
       {"no step", [](json& m) { m.erase("step"); }, "\"step\" is missing"},
       {"negative step", [](json& m) { m["step"] = -5; }, "\"step\": a whole number"},
       {"float step", [](json& m) { m["step"] = 1e30; }, "\"step\": a whole number"},
@@ -176,7 +191,7 @@ TEST_F(DamageTest, CraftedManifestsAreRefused) {
          m["seed"] = {{"run_id", "../a"}, {"step", 1}, {"digest", std::string(32, 'a')}};
        },
        "no plain name"},
-      {"digest", [](json& m) { m["files"]["rank-00000.safetensors"]["xxh3_128"] = "12"; }, "32 hex digits"},
+      {"digest", [](json& m) { m["files"]["rank-00000.safetensors"]["digest"] = "12"; }, "32 hex digits"},
       {"overflow",
        [&](json& m) {
          m["tensors"][tensor]["shape"] = {4294967296, 4294967296};

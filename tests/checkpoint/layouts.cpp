@@ -91,8 +91,10 @@ TEST(Layouts, VersionOneLoadsOnEveryMesh) {
   ASSERT_TRUE(SaveSmall(SmallPlan(Mesh{{1, 2, 2}}, folder.path()), 6).ok());
   const auto today = ManifestFromText(ReadText(folder / "step-00000006/manifest.json"));
   ASSERT_TRUE(today.ok()) << today.error().message;
-  EXPECT_EQ(today->version, Manifest::StatesLayouts);
-  EXPECT_EQ(today->files, manifest->files);
+  EXPECT_EQ(today->version, Manifest::DigestsBlocks);
+  for (const auto& [name, file] : manifest->files) {
+    EXPECT_EQ(ReadText(folder / ("step-00000006/" + name)), ReadText(path + "/" + name));
+  }
   const Manifest listed = Listed(*today);
   for (const auto& [name, tensor] : manifest->tensors) {
     for (const StateRole role : StateRoles) {
@@ -104,7 +106,7 @@ TEST(Layouts, VersionOneLoadsOnEveryMesh) {
   }
 }
 
-// What programs of today wrote, later ones read; its files are those of version_1.
+// What programs wrote, later ones read; its files are those of version_1.
 TEST(Layouts, VersionTwoStaysAsItIs) {
   const std::string text = ReadRepositoryFile("tests/checkpoint/version_2/manifest.json");
   const auto manifest = ManifestFromText(text);
@@ -114,7 +116,14 @@ TEST(Layouts, VersionTwoStaysAsItIs) {
   const std::string path = folder / "step-00000006";
   std::filesystem::copy(RepositoryPath("tests/checkpoint/version_1/step-00000006"), path);
   WriteText(path + "/manifest.json", text);
-  EXPECT_EQ(LoadSmall(SmallPlan(Mesh{{1, 3, 1}}, folder.path()), path, 6), "");
+  const Plan plan = SmallPlan(Mesh{{1, 3, 1}}, folder.path());
+  EXPECT_EQ(LoadSmall(plan, path, 6), "");
+  // It has digests of whole files, which are compared first.
+  const std::string file = path + "/rank-00002.safetensors";
+  std::string damaged = ReadText(file);
+  damaged.back() ^= 1;
+  WriteText(file, damaged);
+  EXPECT_NE(LoadSmall(plan, path, 6, ReadPurpose::Parameters).find("is damaged: its digest is"), std::string::npos);
 }
 
 struct LayoutCase {

@@ -105,8 +105,9 @@ TEST(Checkpoint, HoldsWhatTheFormatSays) {
   }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names,
-            (std::vector<std::string>{"step-00000007", "step-00000007/manifest.json",
-                                      "step-00000007/rank-00000.safetensors", "step-00000007/rank-00001.safetensors"}));
+            (std::vector<std::string>{"step-00000007", "step-00000007/manifest.json", "step-00000007/rank-00000.blocks",
+                                      "step-00000007/rank-00000.safetensors", "step-00000007/rank-00001.blocks",
+                                      "step-00000007/rank-00001.safetensors"}));
   const auto manifest = nlohmann::json::parse(ReadText(folder / "step-00000007/manifest.json"));
   EXPECT_EQ(manifest["run_id"], "small");
   EXPECT_EQ(manifest["step"], 7);
@@ -163,7 +164,7 @@ TEST(Checkpoint, ShortWritesAndInterruptionsMakeTheSameBytes) {
     ASSERT_TRUE(status.ok()) << status.error().message;
   }
   EXPECT_GT(faults[0].num_calls(), 60);
-  for (const std::string name : {"manifest.json", "rank-00000.safetensors", "rank-00001.safetensors"}) {
+  for (const std::string name : {"manifest.json", "rank-00000.safetensors", "rank-00001.blocks"}) {
     EXPECT_EQ(ReadText(plain / ("step-00000001/" + name)), ReadText(halves / ("step-00000001/" + name)));
   }
   FaultFs reading({.halves = true});

@@ -113,7 +113,8 @@ inline auto OnRanks(const Plan& plan, const std::function<void(RankControl&)>& b
 
 /// Two units of odd sizes, one of them with a parameter smaller than a slice, and a frozen sub-vector without moments.
 /// Over tp, rows are dealt out with padding, columns evenly, and vectors not at all.
-inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool with_frozen = true) -> Plan {
+inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool with_frozen = true, int64_t vocab = 61)
+    -> Plan {
   Plan plan;
   plan.mesh = mesh;
   plan.model = {{"family", "llama"}, {"hidden", "5"}, {"layers", "2"}};
@@ -167,7 +168,7 @@ inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool 
       }
     }
   };
-  add_unit("embed", true, {{"model.embed_tokens.weight", {61, 5}, 0}});
+  add_unit("embed", true, {{"model.embed_tokens.weight", {vocab, 5}, 0}});
   add_unit("layers.0", true,
            {{"model.layers.0.mlp.up_proj.weight", {7, 3}, 0},
             {"model.layers.0.input_layernorm.weight", {5}},
@@ -306,12 +307,16 @@ inline auto SaveSmall(const Plan& plan, int64_t step) -> Status {
 /// Opens a checkpoint on all ranks of `plan` and compares every owned element with what `step` steps make. "" if all is
 /// right.
 inline auto LoadSmall(const Plan& plan, const std::string& path, int64_t step,
-                      ReadPurpose purpose = ReadPurpose::Resume) -> std::string {
+                      ReadPurpose purpose = ReadPurpose::Resume, Fs& fs = PosixFs()) -> std::string {
   std::vector<std::string> texts(static_cast<size_t>(plan.mesh.num_ranks()));
   OnRanks(plan, [&](RankControl& control) {
     std::string& text = texts[static_cast<size_t>(control.rank())];
-    auto reader = CheckpointReader::Open(
-        {.path = path, .plan = &plan, .data_fingerprint = SmallFingerprint, .purpose = purpose, .control = &control});
+    auto reader = CheckpointReader::Open({.path = path,
+                                          .plan = &plan,
+                                          .data_fingerprint = SmallFingerprint,
+                                          .purpose = purpose,
+                                          .control = &control,
+                                          .fs = &fs});
     if (!reader) {
       text = reader.error().message;
       return;

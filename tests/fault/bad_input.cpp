@@ -242,7 +242,11 @@ TEST_F(BadInput, DamagedCheckpoints) {
          text[text.size() / 2] = static_cast<char>(text[text.size() / 2] ^ 4);
          WriteText(newest + "/rank-00001.safetensors", text);
        },
-       {"/step-00000020/rank-00001.safetensors (", " is damaged: its digest is ",
+       {"/step-00000020/rank-00001.safetensors is damaged: the digest of bytes [0, ", "), which hold its header, ",
+        "/step-00000020/rank-00001.blocks says ", "move this checkpoint away to continue from the one before"}},
+      {"list",
+       [](const std::string& newest) { std::filesystem::remove(newest + "/rank-00001.blocks"); },
+       {"/step-00000020/rank-00001.blocks: No such file or directory",
         "move this checkpoint away to continue from the one before"}},
       {"missing",
        [](const std::string& newest) { std::filesystem::remove(newest + "/rank-00000.safetensors"); },

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/bfloat16.h"
-#include "compiler/checkpoint/digest.h"
+#include "compiler/checkpoint/block_digests.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/checkpoint/pieces.h"
 #include "tests/support/owned_intervals.h"
@@ -64,7 +64,12 @@ auto SetInCheckpoint(const std::string& checkpoint, const StateElement& at, floa
             file.data() + sizeof(header_bytes) + header_bytes + data + (offset + at.element - begin) * SizeOf(dtype),
             value);
       WriteText(checkpoint + "/" + piece.file, file);
-      manifest->files.at(piece.file).digest = DigestOf(file);
+      BlockHasher hasher;
+      hasher.Update(reinterpret_cast<const std::byte*>(file.data()), std::ssize(file));
+      const std::vector<DigestBytes>& blocks = hasher.Finish();
+      const std::string list(reinterpret_cast<const char*>(blocks.data()), blocks.size() * sizeof(DigestBytes));
+      WriteText(checkpoint + "/" + BlocksName(piece.file), list);
+      manifest->files.at(piece.file).digest = DigestOf(list);
     });
   }
   WriteText(checkpoint + "/manifest.json", ToText(*manifest));

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/repository.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -24,6 +25,31 @@ TEST(Resume, FinishedRunIsLeftAsItIs) {
   EXPECT_THAT(again.err, HasSubstr("run tiny: complete, 40 of 40 steps\n"));
   EXPECT_EQ(ContentsOf(training / "run/checkpoints"), before);
   EXPECT_EQ(ReadText(training / "run/metrics.jsonl"), metrics);
+}
+
+// A checkpoint of version 2, saved by the last program that wrote it, is continued and exported; what is saved next is
+// of today's version.
+TEST(Resume, VersionTwoIsContinued) {
+  const Training training({"model.layers=1", "model.hidden=8", "model.ffn=16", "model.vocab=128", "train.eval_every=0",
+                           "start.run_id=version-2", "optimizer.lr=0", "train.steps=5"});
+  const std::string old = training / "run/checkpoints/step-00000004";
+  std::filesystem::create_directories(training / "run/checkpoints");
+  std::filesystem::copy(RepositoryPath("tests/checkpoint/version_2/step-00000004"), old);
+  const Outcome outcome = training.Run();
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr(fmt::format("resumed from {} at step 4\n", old)));
+  // A learning rate of 0 changes no parameter.
+  std::vector<std::string> models;
+  for (const int64_t step : {4, 5}) {
+    const std::string checkpoint = training / "run/checkpoints/" + CheckpointNameOf(step);
+    EXPECT_EQ(std::filesystem::exists(checkpoint + "/rank-00000.blocks"), step == 5);
+    const std::string model = training / fmt::format("model-{}", step);
+    const Outcome exported = RunProcess({SHARDC_BINARY_DIR "/shardc", "export", checkpoint, "-o", model});
+    ASSERT_EQ(exported.status, 0) << exported.err;
+    models.push_back(ReadText(model + "/model.safetensors"));
+  }
+  EXPECT_EQ(models[0], models[1]);
+  EXPECT_GT(models[0].size(), 10'000U);
 }
 
 TEST(Resume, FewerStepsThanThereAreDone) {

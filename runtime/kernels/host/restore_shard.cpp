@@ -21,7 +21,7 @@ auto Bind(const op::RestoreShard& op, Binder& binder) -> Kernel {
     return ForEachPiece(shard.num_elements() * element, [&](int64_t begin, int64_t bytes) {
       const Interval piece{begin / element, (begin + bytes) / element};
       return memory.Write(shard.At<std::byte>(moment) + begin, bytes, [&](std::byte* out) -> Status {
-        std::fill_n(out, bytes, std::byte{0});
+        std::byte* end = out;
         for (const OwnedSegment& segment : segments) {
           const Interval part = Intersect(segment.in_slice, piece);
           if (part.empty()) {
@@ -30,9 +30,13 @@ auto Bind(const op::RestoreShard& op, Binder& binder) -> Kernel {
           BoxInterval elements = segment.elements;
           elements.elements.begin += part.begin - segment.in_slice.begin;
           elements.elements.end = elements.elements.begin + part.size();
+          std::byte* const begin = out + (part.begin - piece.begin) * element;
+          std::fill(end, begin, std::byte{0});
           RETURN_IF_ERROR(binder.reader().ReadElements(plan.parameters[segment.parameter].name, op.role, elements,
-                                                       shard.dtype, out + (part.begin - piece.begin) * element));
+                                                       shard.dtype, begin));
+          end = begin + part.size() * element;
         }
+        std::fill(end, out + bytes, std::byte{0});
         return Success{};
       });
     });
