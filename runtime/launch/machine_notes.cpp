@@ -6,6 +6,7 @@
 #include "compiler/base/processor.h"
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/units.h"
+#include "compiler/checkpoint/block_digests.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/cost/figures.h"
 #include "compiler/plan/triggers.h"
@@ -46,7 +47,9 @@ static auto FullDisk(const Plan& plan, const std::string& run_dir) -> std::strin
   }
   const auto space = std::filesystem::space(folder, unknown);
   const int64_t num_kept = NumKept(plan);
-  const auto bytes = static_cast<double>(CheckpointBytesOf(plan).value);
+  // And the digests of their blocks.
+  const auto bytes =
+      static_cast<double>(CheckpointBytesOf(plan).value) * (1 + static_cast<double>(sizeof(DigestBytes)) / BlockBytes);
   if (unknown || static_cast<double>(num_kept - num_there) * bytes <= static_cast<double>(space.available)) {
     return "";
   }
