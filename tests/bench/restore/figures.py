@@ -3,12 +3,13 @@
     tools/dev bench-restore [--layers N] [--before FOLDER]
 
 Trains a model for one step on dp 2 and saves 12 bytes per parameter. Then starts the finished run again, which loads the state and
-ends, on several meshes, and evaluates the checkpoint. Per start: bytes that all ranks read from the checkpoint (by strace, whatever
-the cache held), beside the bytes of the checkpoint, and processor seconds of the fastest of three starts whose files are in the
-cache. --before names a folder with other programs, shardc and shardc-run, which save and load a checkpoint of their own.
+ends, on several meshes, and evaluates the checkpoint. Per start, beside the bytes of the checkpoint: bytes that all ranks read (by
+strace, whatever the cache holds), and bytes that come from the disk if the cache holds nothing of it (0 on file systems in memory).
+And processor seconds of the fastest of three starts whose files are in the cache. --before names a folder with other programs, shardc and shardc-run, which save and load a checkpoint of their own.
 """
 
 import argparse
+import os
 import pathlib
 import random
 import re
@@ -55,14 +56,25 @@ def command(programs: pathlib.Path, verb: str, folder: pathlib.Path, sets: list[
     return whole
 
 
-def run(arguments: list[str]) -> float:
-    """Returns the processor seconds of the command and of all that it started."""
+def run(arguments: list[str]) -> tuple[float, int]:
+    """Returns the processor seconds of the command and of all that it started, and the bytes that came from a disk."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(arguments, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(arguments)}\n{done.stderr}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    # Blocks of 512 bytes, whatever those of the disk are.
+    blocks = after.ru_inblock - before.ru_inblock
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, blocks * 512
+
+
+def forget(folder: pathlib.Path) -> None:
+    """Takes the files of a folder out of the cache."""
+    for file in folder.iterdir():
+        descriptor = os.open(file, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
 
 
 def bytes_read(arguments: list[str], checkpoint: pathlib.Path) -> int:
@@ -98,11 +110,13 @@ def figures(programs: pathlib.Path, folder: pathlib.Path) -> dict[str, tuple[int
     starts = [("run", mesh, ["--run-dir", str(run_dir)]) for mesh in MESHES] + [("eval", MESHES[0], ["--checkpoint", str(checkpoint)])]
     for verb, mesh, options in starts:
         arguments = command(programs, verb, folder, mesh, options)
-        seconds = min(run(arguments) for _ in range(3))
+        forget(checkpoint)
+        _, from_disk = run(arguments)
+        seconds = min(run(arguments)[0] for _ in range(3))
         read = bytes_read(arguments, checkpoint)
         name = f"{verb}, {' '.join(mesh)}"
         rows[name] = (read, seconds)
-        print(f"  {name:40} reads {read / size:6.3f} of it, {seconds:6.2f} s of processor time", flush=True)
+        print(f"  {name:35} reads {read / size:6.3f} of it, {from_disk / size:6.3f} from the disk, {seconds:6.2f} s of processor time", flush=True)
     return rows
 
 
