@@ -296,5 +296,25 @@ TEST(HostFailures, TheNextLaunchContinues) {
   EXPECT_THAT(second[0]->err(), HasSubstr("resumed from"));
 }
 
+// One rank alone reads it; no rank takes a step.
+TEST(HostFailures, DamagedBlockEndsAllHosts) {
+  const Training training({"mesh.dp=2", "train.eval_every=0", "checkpoint.every=2"});
+  ASSERT_EQ(training.Run("run", {"train.steps=4"}).status, 0);
+  const std::string file = training / "run/checkpoints/step-00000004/rank-00001.safetensors";
+  std::string text = ReadText(file);
+  text.back() = static_cast<char>(text.back() ^ 1);
+  WriteText(file, text);
+  Job job({.hosts = 2, .processes = 1}, {training.RunCommand("run", {"train.steps=8"})});
+  const auto outcomes = job.Wait();
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.status, 5) << outcome.err;
+    EXPECT_LT(outcome.waited, Longest);
+    EXPECT_TRUE(outcome.all_gone);
+    EXPECT_THAT(OnlyErrorIn(outcome.err),
+                AllOf(HasSubstr("rank 1"), HasSubstr(file + " is damaged: the digest of bytes [")));
+  }
+  EXPECT_EQ(ReadMetrics(training / "run").last_step(), 4);
+}
+
 }  // namespace
 }  // namespace shardc
