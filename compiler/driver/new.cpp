@@ -28,10 +28,9 @@
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/keys/toml_value.h"
-#include "compiler/recipe/from_torchtitan.h"
+#include "compiler/recipe/from_config.h"
 #include "compiler/recipe/presets.h"
 #include "compiler/recipe/reference.h"
-#include "compiler/recipe/text_guard.h"
 
 namespace shardc {
 
@@ -141,12 +140,12 @@ static auto TypesLine(const Manifest& manifest) -> std::string {
   return texts.size() < 2 ? "" : fmt::format("# Of its tensors {}. Each is read as what it is.\n", JoinedByAnd(texts));
 }
 
-/// Returns the recipe of torchtitan's configuration in a file, and prints what it does not have.
+/// Returns the recipe of another trainer's configuration in a file, and prints what it does not have.
 static auto RecipeFromConfiguration(const std::string& path) -> ErrorOr<std::string> {
   // One byte more than is taken, so that a longer file is refused.
-  auto text = ReadFile(path, MaxRecipeBytes + 1);
+  auto text = ReadFile(path, MaxConfigBytes + 1);
   FAIL_IF(!text, ExitCode::Usage, "--from {}: {}", path, text.error().message);
-  auto recipe = RecipeFromTorchtitan(path, *std::move(text));
+  auto recipe = RecipeFromConfig(path, *std::move(text));
   FAIL_IF(!recipe, recipe.error().code, "--from {}", recipe.error().message);
   for (const std::string& line : recipe->not_carried) {
     RETURN_IF_ERROR(WriteResult(fmt::format("not carried over: {}\n", line)));
@@ -183,7 +182,9 @@ static auto CheckAccepted(const NewOptions& options, const std::string& text, co
 
 static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
   std::error_code unknown;
-  if (std::filesystem::is_regular_file(options.from, unknown) && options.from.ends_with(".toml")) {
+  const std::filesystem::path file = options.from;
+  const bool is_config = file.extension() == ".toml" || (file.extension() == ".json" && file.filename() != ConfigName);
+  if (is_config && std::filesystem::is_regular_file(file, unknown)) {
     return RecipeFromConfiguration(options.from);
   }
   const auto directory = OpenDirectory(PosixFs(), options.from);
@@ -238,7 +239,7 @@ auto DeclareNew(CommandOptions& options) -> Action {
   options.Text(
       "--from", values->from, "DIR|FILE",
       "a model of Hugging Face that the run begins from: [model] is that of its config.json; or a configuration "
-      "of torchtitan, as far as recipes can say it");
+      "of torchtitan or KempnerForge, as far as recipes can say it");
   return [values] { return ExitCodeOf(WriteNew(*values)); };
 }
 

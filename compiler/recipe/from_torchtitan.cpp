@@ -1,137 +1,27 @@
-// Each setting of torchtitan (config/job_config.py of v0.2.2, and its older names) becomes a line of a recipe with the
-// same meaning, or a comment that says why it does not. A setting that the configuration leaves out has torchtitan's
-// default.
-#include "compiler/recipe/from_torchtitan.h"
-
-#include <fmt/ranges.h>
-
+// Each setting of torchtitan becomes a line of a recipe with the same meaning, or a comment that says why it does not:
+// of its TOML (config/job_config.py of v0.2.2, and its older names), where a setting that is left out has torchtitan's
+// default, and of the resolved configuration in JSON that later versions write, which leaves nothing out.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 
-#include "compiler/base/printable.h"
+#include "compiler/base/text/parse_whole.h"
 #include "compiler/keys/toml_value.h"
-#include "compiler/recipe/other_tools.h"
-#include "compiler/recipe/text_guard.h"
-#include "compiler/recipe/toml_tree.h"
-#include "compiler/recipe/torchtitan_config.h"
+#include "compiler/recipe/config_lines.h"
+#include "compiler/recipe/torchtitan_model.h"
 
 namespace shardc {
 
 namespace {
 
-struct Flavor {
-  std::string_view model;
-  std::string_view flavor;
-  std::string_view preset;
-};
-
-/// torchtitan's models that are presets. It scales the rotary frequencies of all its Llamas 3 as Llama 3.1 does. Its
-/// first versions have Llama 2, by one of two names.
-constexpr Flavor Flavors[] = {{"llama", "7B", "llama2-7b"},
-                              {"llama", "13B", "llama2-13b"},
-                              {"llama", "70B", "llama2-70b"},
-                              {"llama2", "7B", "llama2-7b"},
-                              {"llama2", "13B", "llama2-13b"},
-                              {"llama2", "70B", "llama2-70b"},
-                              {"llama3", "debugmodel", "llama-debug"},
-                              {"llama3", "8B", "llama3.1-8b"},
-                              {"llama3", "70B", "llama3.1-70b"},
-                              {"llama3", "405B", "llama3.1-405b"},
-                              {"qwen3", "debugmodel", "qwen3-debug"},
-                              {"qwen3", "0.6B", "qwen3-0.6b"},
-                              {"qwen3", "1.7B", "qwen3-1.7b"},
-                              {"qwen3", "4B", "qwen3-4b"},
-                              {"qwen3", "8B", "qwen3-8b"},
-                              {"qwen3", "14B", "qwen3-14b"},
-                              {"qwen3", "32B", "qwen3-32b"}};
-
-/// torchtitan's models that a family computes if its sizes are given.
-constexpr std::string_view WithFamily[] = {"llama", "llama2", "llama3", "qwen3"};
-constexpr std::string_view WithExperts[] = {"deepseek_v3", "gpt_oss", "llama4"};
-
-/// A setting that means the same here, whatever its value.
-struct SameSetting {
-  std::vector<std::string_view> theirs;
-  std::string_view default_text;
-  std::string_view section;
-  std::string_view key;
-};
-
-/// The lines of a recipe, section by section.
-class Lines {
- public:
-  auto Add(std::string_view section, std::string_view key, std::string_view value, std::string_view comment = "")
-      -> void {
-    Section(section) += fmt::format("{} = {}{}{}\n", key, value, comment.empty() ? "" : "  # ", comment);
-  }
-  auto Say(std::string_view section, std::string_view comment) -> void {
-    Section(section) += fmt::format("# {}\n", comment);
-  }
-  auto Text() const -> std::string {
-    std::string text;
-    for (const auto& [name, lines] : sections_) {
-      text += fmt::format("\n[{}]\n{}", name, lines);
-    }
-    return text;
-  }
-
- private:
-  auto Section(std::string_view name) -> std::string& {
-    const auto found = std::ranges::find(sections_, name, &std::pair<std::string, std::string>::first);
-    return found != sections_.end() ? found->second : sections_.emplace_back(name, "").second;
-  }
-
-  std::vector<std::pair<std::string, std::string>> sections_;
-};
-
-/// Returns why there is no preset of a model, and what to do.
-auto WithoutPreset(std::string_view model, std::string_view flavor) -> std::string_view {
-  // "30B-A3B" of qwen3 has 3B parameters active.
-  if (std::ranges::find(WithExperts, model) != std::end(WithExperts) || flavor.find("-A") != std::string_view::npos ||
-      flavor.find("moe") != std::string_view::npos) {
-    return HintOfKey("model", "experts");
-  }
-  return std::ranges::find(WithFamily, model) != std::end(WithFamily)
-             ? "no preset has the sizes of this model; write family, layers, hidden, heads, ffn, vocab into [model]"
-             : "no family here computes it; `shardc help model.family` lists the families";
-}
-
-auto AddModel(TorchtitanConfig& config, Lines& lines) -> void {
-  const std::string model = config.TakeText({"model.name"}, "llama3");
-  const std::string flavor = config.TakeText({"model.flavor"}, "debugmodel");
-  const auto* const found =
-      std::ranges::find_if(Flavors, [&](const Flavor& row) { return row.model == model && row.flavor == flavor; });
-  if (found != std::end(Flavors)) {
-    lines.Add("model", "preset", WriteToml(std::string(found->preset)), fmt::format("{} {} there", model, flavor));
-    if (found->preset == "llama-debug") {
-      lines.Add("model", "rope_frequency", "\"llama3_rope(8, 1, 4, 8192)\"",
-                "torchtitan scales those of all its Llamas");
-    }
-  } else {
-    const std::string_view why = WithoutPreset(model, flavor);
-    config.Miss("model.flavor", why);
-    lines.Say("model", PrintableLine(fmt::format("{} {} there: {}.", model, flavor, why)));
-  }
-}
-
-auto AddMesh(TorchtitanConfig& config, Lines& lines) -> void {
-  const std::string ranks = config.Take({"training.data_parallel_degree", "training.data_parallel_shard_degree",
-                                         "parallelism.data_parallel_shard_degree"},
-                                        "-1");
-  if (ranks == "-1") {
-    lines.Add("mesh", "dp", "8", "-1 there: all other ranks of the launch; write their number");
-  } else {
-    lines.Add("mesh", "dp", ranks);
-  }
+auto AddUnits(OtherConfig& config, RecipeLines& lines) -> void {
   const std::string reshard = config.TakeText({"parallelism.fsdp_reshard_after_forward"}, "default");
   // "torchtitan" keeps norm and head gathered after forward, which "always" there does not.
   lines.Add("shard", "units", reshard == "always" ? "\"block\"" : "\"torchtitan\"");
   lines.Add("shard", "reshard_after_forward", WriteToml(reshard != "never"));
 }
 
-auto AddPrecision(TorchtitanConfig& config, Lines& lines) -> void {
+auto AddPrecision(OtherConfig& config, RecipeLines& lines) -> void {
   const auto add = [&](std::string_view name, std::string_view default_text, std::string_view key) {
     const std::string type = config.TakeText({name}, default_text);
     if (type != "float32" && type != "bfloat16") {
@@ -144,7 +34,7 @@ auto AddPrecision(TorchtitanConfig& config, Lines& lines) -> void {
   add("training.dtype", "float32", "master");
 }
 
-auto AddRecompute(TorchtitanConfig& config, Lines& lines) -> void {
+auto AddRecomputeOfToml(OtherConfig& config, RecipeLines& lines) -> void {
   const std::string mode = config.TakeText({"activation_checkpoint.mode"}, "selective");
   const std::string option = config.TakeText({"activation_checkpoint.selective_ac_option"}, "2");
   const int64_t every = std::strtoll(option.c_str(), nullptr, 10);
@@ -165,9 +55,29 @@ auto AddRecompute(TorchtitanConfig& config, Lines& lines) -> void {
   }
 }
 
+/// Adds [recompute]. The JSON does not name the class of activation checkpointing; the fields of the class do.
+auto AddRecomputeOfJson(const TomlNode& root, OtherConfig& config, RecipeLines& lines) -> void {
+  if (EntryOf(root, "activation_checkpoint") == nullptr) {
+    lines.Add("recompute", "policy", "\"none\"");
+  } else if (config.Has("activation_checkpoint.memory_budget")) {
+    lines.Add("recompute", "policy", "\"none\"");
+    config.Miss("activation_checkpoint.memory_budget",
+                "it is \"none\" here; `shardc plan --fit` finds a policy that fits");
+  } else if (config.Has("activation_checkpoint.force_recompute_mm_shapes_by_fqns")) {
+    lines.Add("recompute", "policy", "\"torchtitan-sac\"");
+    const std::string again = config.Take({"activation_checkpoint.force_recompute_mm_shapes_by_fqns"}, "[]");
+    // No model without experts has this one, which is the default.
+    if (again != "[]" && again != "[\"moe.router.gate\"]") {
+      config.Miss("activation_checkpoint.force_recompute_mm_shapes_by_fqns",
+                  "which products are computed again follows from the policy");
+    }
+  } else {
+    lines.Add("recompute", "policy", "\"full\"");
+  }
+}
+
 /// Returns torchtitan's schedule (components/lr_scheduler.py) as an expression.
-auto ScheduleOf(TorchtitanConfig& config, double steps) -> std::string {
-  const std::string peak = config.Take({"optimizer.lr"}, "8e-4");
+auto ScheduleOf(OtherConfig& config, const std::string& peak, double steps) -> std::string {
   const double total = config.TakeNumber({"lr_scheduler.total_steps"}, steps);
   const double warmup = std::min(config.TakeNumber({"training.warmup_steps", "lr_scheduler.warmup_steps"}, 200), total);
   std::string type = config.TakeText({"lr_scheduler.decay_type"}, "linear");
@@ -193,17 +103,117 @@ auto ScheduleOf(TorchtitanConfig& config, double steps) -> std::string {
                      decay, decay, peak, warmup, least, least, factor);
 }
 
-auto AddOptimizer(TorchtitanConfig& config, Lines& lines, double steps) -> void {
+auto AddOptimizerOfToml(OtherConfig& config, RecipeLines& lines, double steps) -> void {
   const std::string name = config.TakeText({"optimizer.name"}, "AdamW");
   if (name != "AdamW") {
     config.Miss("optimizer.name", "it is AdamW here; `shardc help optimizer.name` lists the optimizers");
   }
-  lines.Add("optimizer", "lr", WriteToml(ScheduleOf(config, steps)));
+  lines.Add("optimizer", "lr", WriteToml(ScheduleOf(config, config.Take({"optimizer.lr"}, "8e-4"), steps)));
   lines.Add("optimizer", "betas",
             fmt::format("[{}, {}]", config.Take({"optimizer.beta1"}, "0.9"), config.Take({"optimizer.beta2"}, "0.95")));
 }
 
-auto AddData(TorchtitanConfig& config, Lines& lines) -> void {
+/// Adds [optimizer] from the first group of parameters, which has an optimizer and its numbers.
+auto AddOptimizerOfJson(const TomlNode& root, OtherConfig& config, RecipeLines& lines, double steps) -> void {
+  const TomlNode* const optimizer = EntryOf(root, "optimizer");
+  const TomlNode* const groups = optimizer == nullptr ? nullptr : EntryOf(*optimizer, "param_groups");
+  const TomlNode* const group = groups == nullptr || groups->items.empty() ? nullptr : &groups->items.front();
+  const TomlNode* const numbers = group == nullptr ? nullptr : EntryOf(*group, "optimizer_kwargs");
+  if (numbers == nullptr) {
+    config.Refuse("optimizer.param_groups", "it has no learning rate");
+    return;
+  }
+  config.Take({"optimizer.param_groups"}, "[]");
+  if (groups->items.size() > 1) {
+    config.Miss("optimizer.param_groups",
+                "the first of its groups is that of all parameters here; write [[optimizer.group]] for others");
+  }
+  const TomlNode* const name = EntryOf(*group, "optimizer_name");
+  if (name != nullptr && name->text != "AdamW") {
+    config.Miss("optimizer.param_groups",
+                fmt::format("{} is AdamW here; `shardc help optimizer.name` lists the optimizers", name->text));
+  }
+  const auto number = [&](std::string_view key, std::string_view usual) {
+    const TomlNode* const node = EntryOf(*numbers, key);
+    return node == nullptr ? std::string(usual) : TextOf(*node);
+  };
+  lines.Add("optimizer", "lr", WriteToml(ScheduleOf(config, number("lr", "8e-4"), steps)));
+  lines.Add("optimizer", "betas", number("betas", "[0.9, 0.95]"));
+  lines.Add("optimizer", "eps", number("eps", "1e-8"));
+  lines.Add("optimizer", "weight_decay", number("weight_decay", "0.1"));
+}
+
+auto AddDataOfJson(const TomlNode& root, OtherConfig& config, RecipeLines& lines) -> void {
+  lines.Add(
+      "data", "tokens", "[\"tokens.bin\"]",
+      fmt::format("name files of ids, which tools/tokenize_text.py makes of text by a tokenizer such as that in {}",
+                  config.TakeText({"hf_assets_path"}, "hf_assets_path")));
+  const std::string order = config.Take({"dataloader.shuffle"}, "false");
+  lines.Add("data", "order", order == "true" ? "\"shuffled\"" : "\"sequential\"");
+  if (order == "true") {
+    lines.Add("data", "seed", config.Take({"dataloader.seed"}, "0"));
+  }
+  const std::string every = config.Take({"validator.freq"}, "10");
+  if (config.Take({"validator.enable"}, "false") == "true") {
+    config.Miss("validator.enable",
+                fmt::format("name files of ids in data.eval, and write train.eval_every = {}", every));
+  }
+  if (EntryOf(root, "debug") != nullptr && config.Has("debug.seed")) {
+    lines.Add("init", "seed", config.Take({"debug.seed"}, "0"));
+  }
+}
+
+/// Returns how many sequences so many tokens are. Adds a fault if the length does not divide them.
+auto SequencesOf(OtherConfig& config, std::string_view name, int64_t length) -> int64_t {
+  const int64_t tokens = config.TakeCount({name}, 0);
+  if (tokens % length != 0) {
+    config.Refuse(name, fmt::format("it is no multiple of {} tokens, the length of a sequence", length));
+  }
+  return std::max<int64_t>(tokens / length, 1);
+}
+
+/// The batch of a rank and that of a step, in sequences; 0 for a batch of a step that follows from the ranks.
+struct Batch {
+  int64_t micro = 1;
+  int64_t global = 0;
+};
+
+auto BatchOf(OtherConfig& config) -> Batch {
+  constexpr std::string_view MicroTokens = "training.num_tokens_per_microbatch_per_dp_rank";
+  constexpr std::string_view StepTokens = "training.num_tokens_per_train_step";
+  Batch batch;
+  if (config.program() == Program::TorchtitanJson && config.Has(MicroTokens)) {
+    const int64_t length = config.TakeCount({"training.seq_len", "training.max_context_length"}, 0);
+    batch.micro = SequencesOf(config, MicroTokens, length);
+    if (config.Take({StepTokens}, "-1") != "-1") {
+      batch.global = SequencesOf(config, StepTokens, length);
+    }
+    return batch;
+  }
+  batch.micro = config.program() == Program::TorchtitanJson
+                    ? config.TakeCount({"training.local_batch_size"}, 0)
+                    : config.TakeCount({"training.batch_size", "training.local_batch_size"}, 8);
+  if (config.Take({"training.global_batch_size"}, "-1") != "-1") {
+    batch.global = config.TakeCount({"training.global_batch_size"}, 0);
+  }
+  return batch;
+}
+
+auto AddBatchAndRanks(OtherConfig& config, RecipeLines& lines) -> void {
+  const Batch batch = BatchOf(config);
+  lines.Add("batch", "micro", std::to_string(batch.micro));
+  if (batch.global != 0) {
+    lines.Add("batch", "global", std::to_string(batch.global));
+  }
+  const std::vector<std::string_view> names = {"training.data_parallel_degree", "training.data_parallel_shard_degree",
+                                               "parallelism.data_parallel_shard_degree"};
+  const int64_t ranks = ParseWhole<int64_t>(config.Take(names, "-1")).value_or(0);
+  AddRanks(
+      lines, ranks == -1 ? -1 : config.TakeCount(names, 1), batch.global, batch.micro,
+      config.TakeCount({"training.data_parallel_replicate_degree", "parallelism.data_parallel_replicate_degree"}, 1));
+}
+
+auto AddDataOfToml(OtherConfig& config, RecipeLines& lines) -> void {
   const std::string dataset = config.TakeText({"training.dataset"}, "c4_test");
   lines.Add("data", "tokens", "[\"tokens.bin\"]",
             fmt::format("data set {} there; name files of ids, which tools/tokenize_text.py makes of text", dataset));
@@ -219,7 +229,7 @@ auto AddData(TorchtitanConfig& config, Lines& lines) -> void {
   }
 }
 
-auto AddCheckpoints(TorchtitanConfig& config, Lines& lines) -> void {
+auto AddCheckpoints(OtherConfig& config, RecipeLines& lines) -> void {
   const std::string every = config.Take({"checkpoint.interval"}, "500");
   const std::string keep = config.Take({"checkpoint.keep_latest_k"}, "10");
   if (config.Take({"checkpoint.enable_checkpoint", "checkpoint.enable"}, "false") == "true") {
@@ -232,105 +242,27 @@ auto AddCheckpoints(TorchtitanConfig& config, Lines& lines) -> void {
 
 }  // namespace
 
-static const std::vector<SameSetting> SameSettings{
-    {{"training.seq_len"}, "2048", "model", "seq"},
-    {{"training.data_parallel_replicate_degree", "parallelism.data_parallel_replicate_degree"},
-     "1",
-     "mesh",
-     "replicate"},
-    {{"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"}, "1", "mesh", "tp"},
-    {{"optimizer.eps"}, "1e-8", "optimizer", "eps"},
-    {{"optimizer.weight_decay"}, "0.1", "optimizer", "weight_decay"},
-    {{"training.max_norm"}, "1.0", "optimizer", "clip_norm"},
-    {{"training.batch_size", "training.local_batch_size"}, "8", "batch", "micro"},
-    {{"training.steps"}, "10000", "train", "steps"},
-    {{"metrics.log_freq"}, "10", "train", "log_every"},
-};
-
-/// Returns true if torchtitan has this setting: by the table, or because recipes spell it alike.
-static auto IsOfTorchtitan(std::string_view section, std::string_view key) -> bool {
-  constexpr auto OfOptimizer = std::to_array<std::string_view>({"name", "lr", "eps", "weight_decay"});
-  return (section == "optimizer" && std::ranges::find(OfOptimizer, key) != OfOptimizer.end()) ||
-         std::ranges::any_of(TorchtitanKeys(),
-                             [&](const KeyElsewhere& row) { return row.section == section && row.key == key; });
-}
-
-/// Checks that torchtitan has more than half of the settings. Another trainer has a few of the same names.
-static auto CheckIsOfTorchtitan(const std::string& name, const TomlNode& root) -> Status {
-  int64_t num_known = 0;
-  int64_t num_settings = 0;
-  std::vector<std::string> others;
-  for (const TomlEntry& section : root.entries) {
-    const bool is_table = section.value.kind == TomlNode::Kind::Table;
-    int64_t known_here = 0;
-    for (const TomlEntry& entry : section.value.entries) {
-      known_here += IsOfTorchtitan(section.key, entry.key) ? 1 : 0;
-    }
-    num_known += known_here;
-    num_settings += is_table ? std::ssize(section.value.entries) : 1;
-    if (known_here == 0) {
-      others.push_back(PrintableLine(is_table ? "[" + section.key + "]" : section.key));
-    }
+auto AddTorchtitan(const ConfigTree& tree, OtherConfig& config, RecipeLines& lines) -> void {
+  constexpr std::string_view Steps = "training.steps";
+  if (tree.is_json) {
+    AddTorchtitanSpec(tree.root, config, lines);
+    AddRecomputeOfJson(tree.root, config, lines);
+    AddOptimizerOfJson(tree.root, config, lines, config.TakeNumber({Steps}, 10000));
+  } else {
+    AddTorchtitanFlavor(config, lines);
+    AddRecomputeOfToml(config, lines);
+    AddOptimizerOfToml(config, lines, config.TakeNumber({Steps}, 10000));
   }
-  FAIL_IF(num_known == 0, ExitCode::RecipeRejected, "{} has no key of torchtitan's configuration", name);
-  FAIL_IF(
-      2 * num_known <= num_settings, ExitCode::RecipeRejected,
-      "{} is no configuration of torchtitan, which has {} of its {} settings{}; begin with `shardc new FILE --preset "
-      "NAME`, where NAME is one of `shardc presets`",
-      name, num_known, num_settings, others.empty() ? "" : fmt::format(", and nothing of {}", fmt::join(others, ", ")));
-  return Success{};
-}
-
-/// Refuses what torchtitan has its configurations in from 0.3 on.
-static auto CheckIsToml(const std::string& name, std::string_view text) -> Status {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  const bool is_json = first != std::string_view::npos && text[first] == '{';
-  FAIL_IF(
-      is_json || name.ends_with(".py"), ExitCode::RecipeRejected,
-      "{} is {}; configurations of torchtitan are read in TOML, as versions before 0.3 have them. Begin with `shardc "
-      "new FILE --preset NAME`; docs/coming_from_torchtitan.md says what each setting is here",
-      name, is_json ? "JSON" : "Python");
-  return Success{};
-}
-
-auto RecipeFromTorchtitan(const std::string& name, std::string text) -> ErrorOr<TorchtitanRecipe> {
-  RETURN_IF_ERROR(CheckIsToml(name, text));
-  SourceSet sources;
-  const int16_t source = sources.Add(name, std::move(text));
-  Diagnostics diagnostics(&sources);
-  TomlFault fault;
-  const auto root = CheckText(sources, source, diagnostics) ? ParseToml(sources, source, fault) : std::nullopt;
-  FAIL_IF(!root, ExitCode::RecipeRejected, "{}: {}", name,
-          diagnostics.has_errors() ? diagnostics.all().front().text
-                                   : fmt::format("line {}: {}", fault.at.line, fault.message));
-  RETURN_IF_ERROR(CheckIsOfTorchtitan(name, *root));
-  TorchtitanConfig config(*root);
-  Lines lines;
-  AddModel(config, lines);
-  AddMesh(config, lines);
+  AddBatchAndRanks(config, lines);
+  AddUnits(config, lines);
   AddPrecision(config, lines);
-  AddRecompute(config, lines);
-  AddOptimizer(config, lines, config.TakeNumber({"training.steps"}, 10000));
-  for (const SameSetting& same : SameSettings) {
-    lines.Add(same.section, same.key, config.Take(same.theirs, same.default_text));
+  AddCarried(config, lines);
+  if (tree.is_json) {
+    AddDataOfJson(tree.root, config, lines);
+  } else {
+    AddDataOfToml(config, lines);
   }
-  if (const std::string global = config.Take({"training.global_batch_size"}, "-1"); global != "-1") {
-    lines.Add("batch", "global", global);
-  }
-  AddData(config, lines);
   AddCheckpoints(config, lines);
-
-  TorchtitanRecipe recipe{.text = {}, .not_carried = config.NotCarried()};
-  recipe.text = fmt::format(
-      "# Made of {}, a configuration of torchtitan. Settings that it leaves out have torchtitan's defaults\n# "
-      "(v0.2.2). "
-      "This is a start: read each line. What it would cost: shardc plan --explain FILE.\n",
-      PrintableLine(name));
-  if (!recipe.not_carried.empty()) {
-    recipe.text += fmt::format("#\n# Not carried over:\n#   {}\n", fmt::join(recipe.not_carried, "\n#   "));
-  }
-  recipe.text += lines.Text();
-  return recipe;
 }
 
 }  // namespace shardc

@@ -55,6 +55,8 @@ static auto AnswerOf(std::span<const Hint> rows, std::string_view word) -> std::
   return row == rows.end() ? std::string_view() : row->answer;
 }
 
+auto HintOfWord(std::string_view word) -> std::string_view { return AnswerOf(HintRows, word); }
+
 auto HintOfKey(std::string_view section, std::string_view key) -> std::string_view {
   for (const std::span<const KeyElsewhere> rows : {TorchtitanKeys(), HintsInSections()}) {
     const auto own =
@@ -63,11 +65,15 @@ auto HintOfKey(std::string_view section, std::string_view key) -> std::string_vi
       return own->answer;
     }
   }
-  if (const std::string_view answer = AnswerOf(HintRows, key); !answer.empty()) {
+  if (const std::string_view answer = HintOfWord(key); !answer.empty()) {
     return answer;
   }
+  // In a section of another trainer the same name means something else.
+  const bool is_ours = section.empty() || std::ranges::find(RecipeSectionRows(), section, &RecipeSectionRow::section) !=
+                                              RecipeSectionRows().end();
+  const bool is_torchtitans = std::ranges::find(SectionRows, section, &Hint::word) != SectionRows.end();
   const auto* const other = std::ranges::find(KeyRows, key, &KeyElsewhere::key);
-  return other == KeyRows.end() ? std::string_view() : other->answer;
+  return other == KeyRows.end() || !(is_ours || is_torchtitans) ? std::string_view() : other->answer;
 }
 
 auto KeysToWrite(std::string_view answer) -> std::vector<std::string> {

@@ -31,8 +31,11 @@ auto NamesElsewhere() -> std::span<const Hint>;
 /// Returns a word in small letters, without `-`, `_` and blanks: "zero3" of "ZeRO-3".
 auto FoldedWord(std::string_view word) -> std::string;
 /// What to say of a key that [section] does not have; empty if no row knows it. torchtitan's key of this section comes
-/// first, then a hint of this section, then a hint, then torchtitan's key of another section.
+/// first, then a hint of this section, then a hint, then, in a section of ours
+/// or of torchtitan's, its key of another section.
 auto HintOfKey(std::string_view section, std::string_view key) -> std::string_view;
+/// Returns what a row says of a word, in whatever section; an empty text if no row has it.
+auto HintOfWord(std::string_view word) -> std::string_view;
 /// The keys that an answer tells to write, as "batch.global".
 auto KeysToWrite(std::string_view answer) -> std::vector<std::string>;
 /// What to say of a section that recipes do not have; empty if no row knows it.

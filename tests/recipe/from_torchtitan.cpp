@@ -1,5 +1,5 @@
 // A recipe made of torchtitan's configuration trains as that did, and names what it cannot say.
-#include "compiler/recipe/from_torchtitan.h"
+#include "compiler/recipe/from_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using testing::StartsWith;
 
 /// Returns the recipe of a configuration; one that the checks refuse ends the test.
 auto RecipeOf(const std::string& configuration) -> Recipe {
-  const auto made = RecipeFromTorchtitan("train.toml", configuration);
+  const auto made = RecipeFromConfig("train.toml", configuration);
   CHECK(made, "{}", made.error().message);
   SourceSet sources;
   Diagnostics diagnostics(&sources);
@@ -71,7 +71,7 @@ TEST(FromTorchtitan, KnowsItsModels) {
            {"flux", "flux-dev", "# flux flux-dev there: " + unknown},
            {"opt", "125M", "# opt 125M there: " + unknown}}) {
     const auto made =
-        RecipeFromTorchtitan("train.toml", fmt::format("[model]\nname = \"{}\"\nflavor = \"{}\"\n", name, flavor));
+        RecipeFromConfig("train.toml", fmt::format("[model]\nname = \"{}\"\nflavor = \"{}\"\n", name, flavor));
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_THAT(made->text, HasSubstr("\n[model]\n" + line));
   }
@@ -151,13 +151,14 @@ TEST(FromTorchtitan, SchedulesAreTheSame) {
       {"total_steps = 5000\ndecay_type = \"cosine\"", {.total = 5000, .type = "cosine"}},
   };
   for (const auto& [lines, theirs] : cases) {
-    const Recipe recipe = RecipeOf("[training]\nsteps = 1000\n[lr_scheduler]\n" + lines + "\n");
+    const Recipe recipe =
+        RecipeOf("[model]\nname = \"llama3\"\n[training]\nsteps = 1000\n[lr_scheduler]\n" + lines + "\n");
     ExpectSchedule(recipe.optimizer.lr->text, theirs, 8e-4);
   }
 }
 
 TEST(FromTorchtitan, NamesWhatItCannotSay) {
-  const auto made = RecipeFromTorchtitan("train.toml", R"toml(
+  const auto made = RecipeFromConfig("train.toml", R"toml(
 [model]
 flavor = "13B"
 converters = ["float8"]
@@ -204,7 +205,7 @@ steps = "1000"
 }
 
 TEST(FromTorchtitan, LeavesOutWhatIsSwitchedOff) {
-  const auto made = RecipeFromTorchtitan("train.toml", R"toml(
+  const auto made = RecipeFromConfig("train.toml", R"toml(
 [profiling]
 enable_profiling = false
 save_traces_folder = "profile_trace"
@@ -247,41 +248,67 @@ components = ["model", "loss"]
 }
 
 TEST(FromTorchtitan, RefusesOtherTexts) {
-  const auto broken = RecipeFromTorchtitan("train.toml", "[model]\nname = \n");
-  ASSERT_FALSE(broken);
-  EXPECT_EQ(broken.error().code, ExitCode::RecipeRejected);
-  EXPECT_THAT(broken.error().message, StartsWith("train.toml: line 2: "));
-  EXPECT_THAT(RecipeFromTorchtitan("config.json", "{\"training\": {\"seq_len\": 2048}}").error().message,
-              StartsWith("config.json is JSON; configurations of torchtitan are read in TOML, as versions before 0.3"));
-  EXPECT_THAT(RecipeFromTorchtitan("config_registry.py", "from torchtitan.trainer import Trainer\n").error().message,
-              StartsWith("config_registry.py is Python; configurations of torchtitan are read in TOML"));
-  for (const std::string text : {"", "[model]\nlayers = 2\n", "name = 4\n"}) {
-    const auto other = RecipeFromTorchtitan("train.toml", text);
-    ASSERT_FALSE(other) << text;
-    EXPECT_THAT(other.error().message, HasSubstr("has no key of torchtitan's configuration"));
-  }
+  const auto why = [](const std::string& name, const std::string& text) {
+    const auto made = RecipeFromConfig(name, text);
+    CHECK(!made, "{}", made->text);
+    EXPECT_EQ(made.error().code, ExitCode::RecipeRejected);
+    return made.error().message;
+  };
+  EXPECT_THAT(why("train.toml", "[model]\nname = \n"), StartsWith("train.toml: line 2: "));
+  EXPECT_EQ(why("config_registry.py", "from torchtitan.trainer import Trainer\n"),
+            "config_registry.py is Python, which is not run; torchtitan writes what it makes of it as JSON, which is "
+            "read: start it once with --debug.save_config_file FILE");
+  EXPECT_EQ(why("train.toml", ""),
+            "train.toml is no configuration of torchtitan or KempnerForge, which have 0 and 0 of its 0 settings; begin "
+            "with `shardc new FILE --preset NAME`, where NAME is one of `shardc presets`");
+  EXPECT_THAT(why("train.toml", "[model]\nlayers = 2\n"),
+              HasSubstr("which have 0 and 0 of its 1 settings, and nothing of [model]; begin with"));
+  EXPECT_THAT(why("train.toml", "name = 4\n"), HasSubstr("and nothing of name; begin with"));
+  EXPECT_EQ(why("train.toml", "[training]\nsteps = 10\n"),
+            "train.toml does not say which model it trains; write name and flavor of torchtitan into its [model]");
 }
 
 TEST(FromTorchtitan, RefusesOtherTrainers) {
-  const auto other = RecipeFromTorchtitan("train.toml", R"toml(
+  const auto other = RecipeFromConfig("train.toml", R"toml(
 max_steps = 100000
 [model]
-dim = 4096
-n_layers = 32
-norm_type = "rmsnorm"
-[optimizer]
+name = "llama-7b"
+size = "7B"
+[optim]
 lr = 3e-4
-betas = [0.9, 0.98]
 [scheduler]
-name = "cosine"
+type = "cosine"
 [job]
 dump_folder = "./outputs"
 )toml");
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ExitCode::RecipeRejected);
-  EXPECT_THAT(other.error().message,
-              StartsWith("train.toml is no configuration of torchtitan, which has 3 of its 8 settings, and nothing of "
-                         "max_steps, [scheduler]; begin with"));
+  EXPECT_EQ(
+      other.error().message,
+      "train.toml is no configuration of torchtitan or KempnerForge, which have 2 and 0 of its 6 settings, and "
+      "nothing of max_steps, [optim], [scheduler]; begin with `shardc new FILE --preset NAME`, where NAME is one of "
+      "`shardc presets`");
+}
+
+TEST(FromTorchtitan, RefusesUnknownSizes) {
+  for (const auto& [line, fault] : std::vector<std::array<std::string, 2>>{
+           {"max_context_length = 8192",
+            "max_context_length = 8192: nothing is known of this key, which looks like a size, "
+            "a length or a batch; take it out of the file, and set what it means in the "
+            "recipe"},
+           {"num_tokens_per_train_step = 65536",
+            "num_tokens_per_train_step = 65536: nothing is known of this key, which "
+            "looks like a size, a length or a batch; take it out of the file, and "
+            "set what it means in the recipe"},
+           {"seq_len = 0", "seq_len = 0: it has to be a whole number of at least 1"},
+           {"local_batch_size = -4", "local_batch_size = -4: it has to be a whole number of at least 1"}}) {
+    const auto made =
+        RecipeFromConfig("train.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n" + line + "\n");
+    ASSERT_FALSE(made) << made->text;
+    EXPECT_EQ(made.error().message, "train.toml: [training] " + fault);
+  }
+  // A section that changes nothing that is trained may have such names.
+  EXPECT_TRUE(RecipeFromConfig("train.toml", "[model]\nname = \"llama3\"\n[metrics]\nwindow_size = 5\nlog_freq = 2\n"));
 }
 
 }  // namespace
