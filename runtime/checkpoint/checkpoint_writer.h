@@ -19,9 +19,9 @@
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
 #include "compiler/checkpoint/digest.h"
+#include "compiler/checkpoint/lease.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/plan.h"
-#include "runtime/checkpoint/lease.h"
 #include "runtime/control/rank_control.h"
 
 namespace shardc {

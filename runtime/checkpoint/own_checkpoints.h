@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/lease.h"
+#include "compiler/checkpoint/lease.h"
 #include "runtime/control/rank_control.h"
 
 namespace shardc {

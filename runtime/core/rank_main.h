@@ -7,8 +7,8 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/units.h"
+#include "compiler/checkpoint/lease.h"
 #include "compiler/plan/plan.h"
-#include "runtime/checkpoint/lease.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/control/rank_control.h"
 #include "runtime/core/execution.h"

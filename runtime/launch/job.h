@@ -6,7 +6,7 @@
 #include <string>
 
 #include "compiler/base/error_or.h"
-#include "runtime/checkpoint/lease.h"
+#include "compiler/checkpoint/lease.h"
 #include "runtime/control/control_block.h"
 #include "runtime/core/launch_options.h"
 #include "runtime/core/rank_main.h"

@@ -1,5 +1,5 @@
 // Who owns a directory: leases of the living, the dead, the stopped and the unknown.
-#include "runtime/checkpoint/lease.h"
+#include "compiler/checkpoint/lease.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

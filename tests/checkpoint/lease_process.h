@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/checkpoint/lease.h"
+#include "compiler/checkpoint/lease.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {

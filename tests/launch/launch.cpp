@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "compiler/base/process_stat.h"
-#include "runtime/checkpoint/lease.h"
+#include "compiler/checkpoint/lease.h"
 #include "runtime/launch/launch.h"
 
 namespace shardc {

@@ -9,26 +9,26 @@
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
 #include "compiler/base/units.h"
-#include "runtime/checkpoint/lease_record.h"
+#include "compiler/checkpoint/lease_record.h"
 
 namespace shardc {
 
-/// What bears a lease's name.
+/// A file, or something else, that bears a lease's name.
 struct LeaseSighting {
   bool is_there = false;
   /// Differs after every change that the owner makes, and for another file.
   std::string fingerprint;
-  /// None where it is no whole lease.
+  /// Empty if it does not read as a whole lease.
   std::optional<LeaseRecord> record;
   /// Since the last change, by this host's clock, which may differ from the file server's.
   int64_t age_s = 0;
 
   auto token() const -> std::string { return record ? record->token : ""; }
-  /// "run tiny on host a (process 12, since 2026-11-23T00:10:07Z, last sign of life 2 s ago)".
+  /// Returns "run tiny on host a (process 12, since 2026-11-23T00:10:07Z, last sign of life 2 s ago)".
   auto OwnerText() const -> std::string;
 };
 
-/// Does not follow links, and does not wait on what is no regular file. Errors: ExitCode::Environment.
+/// Looks at a name, without following a link or waiting on a FIFO. Errors: ExitCode::Environment.
 auto LookAtLease(const Descriptor& directory, const std::string& name) -> ErrorOr<LeaseSighting>;
 
 /// Held: the owner lives. Stale: it is gone, or has stood still for long enough. Undecided: look again.
@@ -38,7 +38,7 @@ class LeaseWatch {
  public:
   /// Judges the next look. Requires: something is there.
   auto Judge(const LeaseSighting& seen, Seconds stale_after) -> LeaseVerdict;
-  /// How long what was judged last has stood still.
+  /// Returns how long what was judged last has stood still.
   auto watched() const -> Seconds {
     return Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now() - since_).count()};
   }

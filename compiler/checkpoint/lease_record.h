@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/checkpoint/process_identity.h"
+#include "compiler/checkpoint/process_identity.h"
 
 namespace shardc {
 
@@ -21,16 +21,16 @@ struct LeaseRecord {
   int64_t beat = 0;
 };
 
-/// Where the count begins in the text, and how many characters it has.
+/// The first character of the count in the text, and how many characters it has.
 constexpr int64_t LeaseBeatOffset = 8;
 constexpr int64_t LeaseBeatWidth = 12;
-/// A file that is larger is no lease.
+/// A file that is larger is not read.
 constexpr int64_t MaxLeaseBytes = 4096;
 
-/// A new lease of this process.
+/// Makes a new lease of this process.
 auto NewLeaseRecord(std::string run_id) -> LeaseRecord;
 auto ToText(const LeaseRecord& record) -> std::string;
-/// Nothing where the text is no whole lease. All texts of a record are printable.
+/// Reads a lease; nothing if the text is not a whole one. All texts of a record are printable.
 auto LeaseRecordFromText(std::string_view text) -> std::optional<LeaseRecord>;
 
 }  // namespace shardc

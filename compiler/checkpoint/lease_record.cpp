@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/lease_record.h"
+#include "compiler/checkpoint/lease_record.h"
 
 #include <sys/random.h>
 
@@ -18,7 +18,7 @@ static constexpr const char* FormatName = "shardc lease";
 static constexpr int64_t FormatVersion = 1;
 static constexpr size_t TokenDigits = 32;
 
-/// Texts of this system: letters, digits, and what stands in times and names of namespaces.
+/// Returns true for texts of this system: letters, digits, and what times and names of namespaces have.
 static auto IsShortText(std::string_view text) -> bool {
   constexpr size_t MaxLength = 256;
   return text.size() <= MaxLength && std::all_of(text.begin(), text.end(), [](char c) {

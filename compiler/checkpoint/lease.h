@@ -8,7 +8,8 @@
 //    of the one who watches. A file that does not read is the lease of an unknown owner.
 // 3. Takeover: a claim, named after the stale lease and made with O_EXCL, lets one taker in at a time. That one looks
 //    again, renames the lease away, looks at what it has moved, and puts it back where that is another. Then 1.
-// 4. What the owner does for good it does after Check: an owner that was stopped learns there that it is none any more.
+// 4. What the owner does for good it does after Check: an owner that was stopped learns there that it lost the
+//    directory.
 #pragma once
 
 #include <condition_variable>
@@ -21,9 +22,9 @@
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
 #include "compiler/base/units.h"
+#include "compiler/checkpoint/lease_record.h"
+#include "compiler/checkpoint/lease_watch.h"
 #include "compiler/checkpoint/manifest.h"
-#include "runtime/checkpoint/lease_record.h"
-#include "runtime/checkpoint/lease_watch.h"
 
 namespace shardc {
 
@@ -60,20 +61,20 @@ class Lease {
   /// Starts the thread that rewrites the count. Once, unless the lease beats at once. Errors: ExitCode::Environment.
   auto StartBeating() -> Status;
 
-  /// Success where the directory is still this owner's. A file that is missing is looked for a few times more: a taker
-  /// may be about to put it back.
+  /// Checks that the directory is still this owner's. It looks for a file that is missing a few times more: a taker may
+  /// be about to put it back.
   /// Errors: ExitCode::Environment, naming the new owner.
   auto Check() const -> Status;
 
-  /// 32 hex digits that no other lease has.
+  /// Returns 32 hex digits that no other lease has.
   auto token() const -> const std::string& { return record_.token; }
 
  private:
   Lease(std::string directory, const std::string& run_id, LeaseOptions options);
 
-  /// Not open where something of this name is there.
+  /// Makes a file of this name. The descriptor is not open if the name exists.
   auto Create(const Descriptor& directory, const std::string& name) const -> ErrorOr<Descriptor>;
-  /// Step 3, of one stale lease. Whether it has succeeded, the next look shows.
+  /// Takes step 3 with one stale lease. The next look shows whether it has succeeded.
   auto TakeAway(const Descriptor& directory, const LeaseSighting& stale, LeaseWatch& claims) const -> Status;
   auto ClaimName(const LeaseSighting& stale) const -> std::string;
   auto Pause() const -> Status;
@@ -86,8 +87,8 @@ class Lease {
   LeaseOptions options_;
   LeaseRecord record_;
   Descriptor file_;
-  /// What keeps the lease. In one piece: a process forked from the owner has a copy without its thread, which can be
-  /// neither used nor destroyed.
+  /// The thread that keeps the lease, and what it needs. In one piece: a process forked from the owner has a copy
+  /// without its thread, which can be neither used nor destroyed.
   struct Beater {
     std::mutex mutex;
     std::condition_variable ended;

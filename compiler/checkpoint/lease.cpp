@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/lease.h"
+#include "compiler/checkpoint/lease.h"
 
 #include <fcntl.h>
 #include <pthread.h>

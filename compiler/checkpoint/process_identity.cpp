@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/process_identity.h"
+#include "compiler/checkpoint/process_identity.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ auto ReadProc(const std::string& path) -> std::string {
   return text;
 }
 
-/// A process that has been sent SIGKILL may wait for a disk, or for a processor, before it ends.
+/// Returns true for a process that was sent SIGKILL, which may wait for a disk or a processor before it ends.
 auto IsKilled(int64_t pid) -> bool {
   std::istringstream lines(ReadProc(fmt::format("/proc/{}/status", pid)));
   for (std::string line; std::getline(lines, line);) {

@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/lease_watch.h"
+#include "compiler/checkpoint/lease_watch.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
