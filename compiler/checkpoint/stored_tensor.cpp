@@ -20,13 +20,13 @@ auto CheckpointFiles::Open(const std::string& name) -> ErrorOr<CheckpointFile*> 
   return open_.front().second.get();
 }
 
-StoredTensor::StoredTensor(CheckpointFiles* files, const Manifest& manifest, const std::string& name)
+StoredTensor::StoredTensor(CheckpointFiles* files, const Manifest& manifest, const std::string& name, StateRole role)
     : files_(*files),
-      stored_name_(StoredName(name, StateRole::Parameter)),
+      stored_name_(StoredName(name, role)),
       num_elements_(NumElements(manifest.tensors.at(name).shape)),
-      dtype_(manifest.tensors.at(name).dtype) {
+      dtype_(role == StateRole::Parameter ? manifest.tensors.at(name).dtype : DType::F32) {
   const ManifestTensor& tensor = manifest.tensors.at(name);
-  for (const Piece& piece : PiecesOf(manifest, tensor, StateRole::Parameter)) {
+  for (const Piece& piece : PiecesOf(manifest, tensor, role)) {
     parts_.push_back({tensor.IntervalOf(piece), piece.file});
   }
 }

@@ -32,11 +32,12 @@ class CheckpointFiles {
   KeptBlocks kept_;
 };
 
-/// One parameter of a checkpoint.
+/// One parameter of a checkpoint, or one of its moments.
 class StoredTensor {
  public:
   /// Requires: the manifest has the tensor, and its pieces cover it (CheckCover). All outlive the tensor.
-  StoredTensor(CheckpointFiles* files, const Manifest& manifest, const std::string& name);
+  StoredTensor(CheckpointFiles* files, const Manifest& manifest, const std::string& name,
+               StateRole role = StateRole::Parameter);
 
   auto num_elements() const -> int64_t { return num_elements_; }
   auto dtype() const -> DType { return dtype_; }
