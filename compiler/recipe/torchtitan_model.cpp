@@ -42,6 +42,7 @@ constexpr Flavor Flavors[] = {{"llama", "7B", "llama2-7b"},
 /// torchtitan's models that a family computes if its sizes are given.
 constexpr std::string_view WithFamily[] = {"llama", "llama2", "llama3", "qwen3"};
 constexpr std::string_view WithExperts[] = {"deepseek_v3", "gpt_oss", "llama4"};
+const std::set<std::string_view> OfMatrix = {"sharding_config", "in_features", "out_features", "bias", "param_init"};
 constexpr std::string_view NoFamily = "no family here computes it; `shardc help model.family` lists the families";
 
 auto HasFamily(std::string_view model) -> bool { return std::ranges::find(WithFamily, model) != std::end(WithFamily); }
@@ -165,12 +166,23 @@ auto AddTorchtitanSpec(const TomlNode& root, OtherConfig& config, RecipeLines& l
     whole.Refuse(HintOfKey("model", "experts"));
     return;
   }
+  whole.KnowsAll(spec, "model",
+                 {"sharding_config", "dim", "vocab_size", "lm_head", "tok_embeddings", "norm", "layers",
+                  "enable_weight_tying", "param_init"});
   first.KnowsAll(&block, "block",
                  {"sharding_config", "attention", "feed_forward", "attention_norm", "ffn_norm", "param_init"});
   first.KnowsAll(first.At({"attention"}), "attention",
                  {"sharding_config", "n_heads", "n_kv_heads", "head_dim", "dim", "inner_attention", "qkv_linear", "wo",
                   "qk_norm", "rope", "param_init", "mask_type"});
   first.KnowsAll(first.At({"feed_forward"}), "feed-forward layer", {"sharding_config", "w1", "w2", "w3", "param_init"});
+  // Adapters and quantized matrices have numbers of their own.
+  for (const std::string_view matrix : {"w1", "w2", "w3"}) {
+    first.KnowsAll(first.At({"feed_forward", matrix}), matrix, OfMatrix);
+  }
+  for (const std::string_view matrix : {"wqkv", "wq", "wkv"}) {
+    first.KnowsAll(first.At({"attention", "qkv_linear", matrix}), matrix, OfMatrix);
+  }
+  first.KnowsAll(first.At({"attention", "wo"}), "wo", OfMatrix);
 
   const bool has_norms = first.At({"attention", "qk_norm"}) != nullptr;
   const bool has_fused = first.At({"attention", "qkv_linear", "wqkv"}) != nullptr;

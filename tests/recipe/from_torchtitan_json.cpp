@@ -153,6 +153,14 @@ TEST(FromTorchtitanJson, RefusesOtherModels) {
   EXPECT_EQ(WhyNot(experts.dump()),
             "config.json: [model_spec] model: models with experts are not offered; `shardc help "
             "model.family` lists the families");
+  json adapted = TorchtitanJson(Dialect::Tokens, {.layers = 1});
+  adapted["model_spec"]["model"]["layers"][0]["attention"]["wo"]["rank"] = 8;
+  EXPECT_EQ(WhyNot(adapted.dump()),
+            "config.json: [model_spec] model: its wo has `rank`, which no family here computes");
+  json deeper = TorchtitanJson(Dialect::Tokens, {.layers = 1});
+  deeper["model_spec"]["model"]["mtp_layers"] = 2;
+  EXPECT_EQ(WhyNot(deeper.dump()),
+            "config.json: [model_spec] model: its model has `mtp_layers`, which no family here computes");
   json uneven = TorchtitanJson(Dialect::Tokens, {.layers = 3});
   uneven["model_spec"]["model"]["layers"][2]["attention"]["n_heads"] = 16;
   EXPECT_EQ(WhyNot(uneven.dump()),
