@@ -3,6 +3,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "compiler/base/mapped.h"
@@ -12,7 +14,9 @@
 
 namespace shardc {
 
-static auto IsDirectory(const OptionRow& option) -> bool { return option.metavar == "DIR"; }
+static auto IsDirectory(const OptionRow& option) -> bool {
+  return option.metavar == "DIR" || option.metavar == "RUN_OR_DIR";
+}
 static auto IsSetOption(const OptionRow& option) -> bool { return option.long_name == "--set"; }
 
 /// The words after `--set`, up to the value.
@@ -56,10 +60,20 @@ static auto BashValue(const OptionRow& option) -> std::string {
   return IsSetOption(option) ? "kind=set" : IsDirectory(option) ? "kind=directories" : "kind=files";
 }
 
+/// Returns true for the positional argument that a command has before others.
+static auto IsBeforeOthers(const CommandRow& command, const OptionRow& option) -> bool {
+  const auto last =
+      std::find_if(command.options.rbegin(), command.options.rend(), std::mem_fn(&OptionRow::is_positional));
+  return option.is_positional() && &option != &*last;
+}
+
 static auto BashOptionCases() -> std::string {
   std::string text;
   for (const CommandRow& command : CommandTable()) {
     for (const OptionRow& option : command.options) {
+      if (IsBeforeOthers(command, option) && !option.words.empty()) {
+        text += fmt::format("    '{0} {0}') [[ $cur == -* ]] || {1} ;;\n", command.name, BashValue(option));
+      }
       if (option.is_positional() || option.is_flag()) {
         continue;
       }
@@ -168,7 +182,7 @@ static auto ZshArguments(const CommandRow& command) -> std::string {
   std::string text;
   for (const OptionRow& option : command.options) {
     if (option.is_positional()) {
-      text += fmt::format(" \\\n      '*{}'", ZshValue(option));
+      text += fmt::format(" \\\n      '{}{}'", IsBeforeOthers(command, option) ? "" : "*", ZshValue(option));
       continue;
     }
     const std::string doc = Quoted(option.doc, Special);
