@@ -54,6 +54,7 @@ struct Subcommand {
 auto Subcommands() -> std::span<const Subcommand>;
 
 auto DeclareCheck(CommandOptions& options) -> Action;
+auto DeclareCheckpoint(CommandOptions& options) -> Action;
 auto DeclareCompletion(CommandOptions& options) -> Action;
 auto DeclareDiff(CommandOptions& options) -> Action;
 auto DeclareDocs(CommandOptions& options) -> Action;

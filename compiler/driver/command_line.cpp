@@ -53,6 +53,8 @@ static constexpr Subcommand Rows[] = {
     {"export", "write a checkpoint as a model that transformers opens",
      "  shardc export runs/recipe -o model\n  shardc export DIR -o model --dtype bf16 --tokenizer published_model",
      DeclareExport},
+    {"checkpoint", "list, show, verify, compare or remove checkpoints",
+     "  shardc checkpoint list runs/recipe\n  shardc checkpoint diff runs/a runs/b", DeclareCheckpoint},
     {"doctor", "look at the hosts of a launch: what each has, and what their links carry",
      "  shardc doctor\n  srun shardc doctor recipe.toml", DeclareDoctor},
     {"tokenize", "make a token file",

@@ -70,7 +70,8 @@ os.write(fd, b"exit\n")
 TEST(Completion, InAnInteractiveBash) {
   const TemporaryFolder folder;
   WriteText(folder / "my recipe.toml", "");
-  EXPECT_EQ(TypedInBash(folder, "shardc ch"), "shardc check ");
+  EXPECT_EQ(TypedInBash(folder, "shardc toke"), "shardc tokenize ");
+  EXPECT_EQ(TypedInBash(folder, "shardc checkpoint ver"), "shardc checkpoint verify ");
   EXPECT_EQ(TypedInBash(folder, "shardc plan --expl"), "shardc plan --explain ");
   EXPECT_EQ(TypedInBash(folder, "shardc plan --format j"), "shardc plan --format json ");
   EXPECT_EQ(TypedInBash(folder, "shardc plan --format=j"), "shardc plan --format=json ");
@@ -164,7 +165,8 @@ TEST(Completion, OfFish) {
     }
     return words;
   };
-  EXPECT_THAT(complete("shardc ch"), ElementsAre("check"));
+  EXPECT_THAT(complete("shardc toke"), ElementsAre("tokenize"));
+  EXPECT_THAT(complete("shardc checkpoint ver"), ElementsAre("verify"));
   EXPECT_THAT(complete("shardc plan --expl"), ElementsAre("--explain"));
   EXPECT_THAT(complete("shardc plan --format j"), ElementsAre("json"));
   EXPECT_THAT(complete("shardc check --set model.preset=llama3.2"),
@@ -209,7 +211,8 @@ os.write(fd, b"exit\n")
   const auto typed = [&](const std::string& text) {
     return RunProgram("/usr/bin/python3", {typing, script, text, std::string(folder.path())}).out;
   };
-  EXPECT_EQ(typed("shardc ch"), "shardc check \n");
+  EXPECT_EQ(typed("shardc toke"), "shardc tokenize \n");
+  EXPECT_EQ(typed("shardc checkpoint ver"), "shardc checkpoint verify \n");
   EXPECT_EQ(typed("shardc plan --expl"), "shardc plan --explain \n");
   EXPECT_EQ(typed("shardc plan --format j"), "shardc plan --format json \n");
   EXPECT_EQ(typed("shardc check --set optimizer.l"), "shardc check --set optimizer.lr=\n");

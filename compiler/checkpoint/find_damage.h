@@ -1,0 +1,29 @@
+// What of a checkpoint's files is not what was saved: every byte is read and compared with the digests of the manifest.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/base/fs.h"
+#include "compiler/checkpoint/manifest.h"
+#include "compiler/mesh/mesh.h"
+
+namespace shardc {
+
+/// Bytes of a file that differ. The smallest range that a digest vouches for is the whole file.
+struct Damage {
+  std::string file;
+  Interval bytes;
+  /// The tensors, with their roles, that have bytes in it.
+  std::vector<std::string> tensors;
+  std::string why;
+};
+
+/// Returns the damage of all files of a manifest, in their order. Some threads read, a file each at a time, and add
+/// what they have read to `bytes_read`. Requires: the manifest was read.
+auto FindDamage(const Descriptor& directory, const Manifest& manifest, int num_threads,
+                std::atomic<int64_t>& bytes_read) -> std::vector<Damage>;
+
+}  // namespace shardc
