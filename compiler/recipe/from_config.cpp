@@ -26,7 +26,7 @@ struct Known {
 
 }  // namespace
 
-static auto KnownBy(Program program, const TomlNode& root) -> Known {
+static auto KnownBy(ConfigProgram program, const TomlNode& root) -> Known {
   Known known;
   for (const TomlEntry& section : root.entries) {
     const bool is_table = section.value.kind == TomlNode::Kind::Table;
@@ -34,7 +34,7 @@ static auto KnownBy(Program program, const TomlNode& root) -> Known {
     for (const TomlEntry& entry : section.value.entries) {
       // Recipes spell these of torchtitan's alike, so that no answer to them is needed.
       constexpr auto Alike = std::to_array<std::string_view>({"name", "lr", "eps", "weight_decay"});
-      const bool is_alike = program == Program::TorchtitanToml && section.key == "optimizer" &&
+      const bool is_alike = program == ConfigProgram::TorchtitanToml && section.key == "optimizer" &&
                             std::ranges::find(Alike, entry.key) != Alike.end();
       here += is_alike || IsKnownSetting(program, section.key, entry.key) ? 1 : 0;
     }
@@ -48,7 +48,7 @@ static auto KnownBy(Program program, const TomlNode& root) -> Known {
 }
 
 /// Returns the program whose configuration a tree is.
-static auto ProgramOf(const std::string& name, const ConfigTree& tree) -> ErrorOr<Program> {
+static auto ProgramOf(const std::string& name, const ConfigTree& tree) -> ErrorOr<ConfigProgram> {
   if (tree.is_json) {
     const auto is_table = [&](std::string_view key) {
       const TomlNode* const node = EntryOf(tree.root, key);
@@ -59,10 +59,10 @@ static auto ProgramOf(const std::string& name, const ConfigTree& tree) -> ErrorO
         "{} is JSON, and no configuration of torchtitan, which has \"model_spec\" and \"training\"; torchtitan writes "
         "one with --debug.save_config_file FILE, and a model of Hugging Face is named by its folder",
         name);
-    return Program::TorchtitanJson;
+    return ConfigProgram::TorchtitanJson;
   }
-  const Known titan = KnownBy(Program::TorchtitanToml, tree.root);
-  const Known forge = KnownBy(Program::KempnerForge, tree.root);
+  const Known titan = KnownBy(ConfigProgram::TorchtitanToml, tree.root);
+  const Known forge = KnownBy(ConfigProgram::KempnerForge, tree.root);
   const bool is_forge = forge.num_known > titan.num_known;
   const Known& known = is_forge ? forge : titan;
   FAIL_IF(
@@ -81,7 +81,7 @@ static auto ProgramOf(const std::string& name, const ConfigTree& tree) -> ErrorO
           "{} does not say which model it trains; write dim, n_layers, n_heads and vocab_size of KempnerForge into its "
           "[model]",
           name);
-  return is_forge ? Program::KempnerForge : Program::TorchtitanToml;
+  return is_forge ? ConfigProgram::KempnerForge : ConfigProgram::TorchtitanToml;
 }
 
 auto AddCarried(OtherConfig& config, RecipeLines& lines) -> void {
@@ -123,21 +123,21 @@ auto RecipeFromConfig(const std::string& name, std::string text) -> ErrorOr<Conv
   ASSIGN_OR_RETURN(const auto program, ProgramOf(name, tree));
   OtherConfig config(program, tree.root);
   RecipeLines lines;
-  if (program == Program::KempnerForge) {
+  if (program == ConfigProgram::KempnerForge) {
     AddKempnerForge(tree, config, lines);
   } else {
     AddTorchtitan(tree, config, lines);
   }
   ConvertedRecipe recipe{.text = {}, .not_carried = config.NotCarried()};
   RETURN_IF_ERROR(config.Judge(name));
-  const std::string_view defaults = program == Program::TorchtitanJson ? " Nothing is filled in"
-                                    : program == Program::KempnerForge
+  const std::string_view defaults = program == ConfigProgram::TorchtitanJson ? " Nothing is filled in"
+                                    : program == ConfigProgram::KempnerForge
                                         ? " Settings that it leaves out have the defaults of KempnerForge"
                                         : " Settings that it leaves out have torchtitan's defaults (v0.2.2)";
   recipe.text = fmt::format(
       "# Made of {}, a configuration of {}.\n#{}. This is a start: read each line. What it would cost:\n# shardc plan "
       "--explain FILE.\n",
-      PrintableLine(name), program == Program::KempnerForge ? "KempnerForge" : "torchtitan", defaults);
+      PrintableLine(name), program == ConfigProgram::KempnerForge ? "KempnerForge" : "torchtitan", defaults);
   if (!recipe.not_carried.empty()) {
     recipe.text += fmt::format("#\n# Not carried over:\n#   {}\n", fmt::join(recipe.not_carried, "\n#   "));
   }

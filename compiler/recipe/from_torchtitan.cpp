@@ -182,7 +182,7 @@ auto BatchOf(OtherConfig& config) -> Batch {
   constexpr std::string_view MicroTokens = "training.num_tokens_per_microbatch_per_dp_rank";
   constexpr std::string_view StepTokens = "training.num_tokens_per_train_step";
   Batch batch;
-  if (config.program() == Program::TorchtitanJson && config.Has(MicroTokens)) {
+  if (config.program() == ConfigProgram::TorchtitanJson && config.Has(MicroTokens)) {
     const int64_t length = config.TakeCount({"training.seq_len", "training.max_context_length"}, 0);
     batch.micro = SequencesOf(config, MicroTokens, length);
     if (config.Take({StepTokens}, "-1") != "-1") {
@@ -190,7 +190,7 @@ auto BatchOf(OtherConfig& config) -> Batch {
     }
     return batch;
   }
-  batch.micro = config.program() == Program::TorchtitanJson
+  batch.micro = config.program() == ConfigProgram::TorchtitanJson
                     ? config.TakeCount({"training.local_batch_size"}, 0)
                     : config.TakeCount({"training.batch_size", "training.local_batch_size"}, 8);
   if (config.Take({"training.global_batch_size"}, "-1") != "-1") {

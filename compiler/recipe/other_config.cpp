@@ -40,7 +40,7 @@ constexpr Switch Switches[] = {
 
 /// A setting that recipes lack: a row LEFT of schemas/other_configs.def.
 struct LeftRow {
-  Program program;
+  ConfigProgram program;
   std::string_view theirs;
   std::string_view default_text;
   std::string_view answer;
@@ -85,19 +85,19 @@ auto LooksLikeSize(std::string_view key) -> bool {
 }  // namespace
 
 static constexpr CarriedRow Carried[] = {
-#define CARRIED(program, theirs, default_text, ours) {Program::program, theirs, default_text, ours},
+#define CARRIED(program, theirs, default_text, ours) {ConfigProgram::program, theirs, default_text, ours},
 #include "schemas/other_configs.def"
 };
 
 static constexpr LeftRow Left[] = {
-#define LEFT(program, theirs, default_text, answer) {Program::program, theirs, default_text, answer},
+#define LEFT(program, theirs, default_text, answer) {ConfigProgram::program, theirs, default_text, answer},
 #include "schemas/other_configs.def"
 };
 
 auto CarriedRows() -> std::span<const CarriedRow> { return Carried; }
 
 /// Returns the first row of a setting; one whose name ends in `*` is that of all names that begin so.
-static auto LeftRowOf(Program program, std::string_view name) -> const LeftRow* {
+static auto LeftRowOf(ConfigProgram program, std::string_view name) -> const LeftRow* {
   const auto* const found = std::ranges::find_if(Left, [&](const LeftRow& row) {
     const bool is_prefix = row.theirs.ends_with('*');
     return row.program == program &&
@@ -121,15 +121,15 @@ static auto TorchtitanAnswer(std::string_view section, std::string_view key) -> 
   return found == rows.end() ? std::string_view() : found->answer;
 }
 
-auto IsKnownSetting(Program program, std::string_view section, std::string_view key) -> bool {
+auto IsKnownSetting(ConfigProgram program, std::string_view section, std::string_view key) -> bool {
   const std::string name = section.empty() ? std::string(key) : fmt::format("{}.{}", section, key);
   return LeftRowOf(program, name) != nullptr ||
-         (program == Program::TorchtitanToml && !TorchtitanAnswer(section, key).empty()) ||
+         (program == ConfigProgram::TorchtitanToml && !TorchtitanAnswer(section, key).empty()) ||
          std::ranges::any_of(Carried,
                              [&](const CarriedRow& row) { return row.program == program && row.theirs == name; });
 }
 
-OtherConfig::OtherConfig(Program program, const TomlNode& root) : program_(program) {
+OtherConfig::OtherConfig(ConfigProgram program, const TomlNode& root) : program_(program) {
   for (const TomlEntry& section : root.entries) {
     if (section.value.kind != TomlNode::Kind::Table) {
       values_[section.key] = TextOf(section.value);
@@ -221,7 +221,7 @@ auto OtherConfig::NotCarried() -> std::vector<std::string> {
       continue;
     }
     std::string_view answer = row == nullptr ? std::string_view() : row->answer;
-    if (answer.empty() && program_ != Program::KempnerForge) {
+    if (answer.empty() && program_ != ConfigProgram::KempnerForge) {
       answer = TorchtitanAnswer(section, key);
     }
     if (answer.empty()) {
@@ -241,7 +241,7 @@ auto OtherConfig::Judge(const std::string& file) const -> Status {
 auto OtherConfig::IsSwitchedOff(std::string_view name) const -> bool {
   // In KempnerForge each switch has a row of its own.
   bool has_switch = false;
-  for (const Switch& of : program_ == Program::KempnerForge ? std::span<const Switch>() : std::span(Switches)) {
+  for (const Switch& of : program_ == ConfigProgram::KempnerForge ? std::span<const Switch>() : std::span(Switches)) {
     if (name.starts_with(of.theirs) && name != of.name) {
       has_switch = true;
       const auto found = values_.find(of.name);

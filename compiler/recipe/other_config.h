@@ -16,11 +16,11 @@
 namespace shardc {
 
 /// The programs whose configurations are read.
-enum class Program : uint8_t { TorchtitanToml, TorchtitanJson, KempnerForge };
+enum class ConfigProgram : uint8_t { TorchtitanToml, TorchtitanJson, KempnerForge };
 
 /// A setting that means the same here: a row CARRIED of schemas/other_configs.def.
 struct CarriedRow {
-  Program program;
+  ConfigProgram program;
   std::string_view theirs;
   std::string_view default_text;
   std::string_view ours;
@@ -29,14 +29,14 @@ struct CarriedRow {
 auto CarriedRows() -> std::span<const CarriedRow>;
 
 /// Returns true if the tables know a setting of this program.
-auto IsKnownSetting(Program program, std::string_view section, std::string_view key) -> bool;
+auto IsKnownSetting(ConfigProgram program, std::string_view section, std::string_view key) -> bool;
 
 /// The settings of a configuration, by "section.key".
 class OtherConfig {
  public:
-  OtherConfig(Program program, const TomlNode& root);
+  OtherConfig(ConfigProgram program, const TomlNode& root);
 
-  auto program() const -> Program { return program_; }
+  auto program() const -> ConfigProgram { return program_; }
   auto Has(std::string_view name) const -> bool { return values_.contains(name); }
   /// Returns the value of the last of these names that the configuration has, as TOML, or the default. Adds that the
   /// others of them, and values of another type than the default's, are not carried over. A default that is empty is a
@@ -64,7 +64,7 @@ class OtherConfig {
   /// Returns "[section] key = value".
   auto Named(std::string_view name) const -> std::string;
 
-  Program program_;
+  ConfigProgram program_;
   std::map<std::string, std::string, std::less<>> values_;
   std::set<std::string, std::less<>> taken_;
   std::vector<std::string> missed_;
