@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 
 #include "compiler/base/mapped.h"
@@ -62,8 +61,8 @@ static auto BashValue(const OptionRow& option) -> std::string {
 
 /// Returns true for the positional argument that a command has before others.
 static auto IsBeforeOthers(const CommandRow& command, const OptionRow& option) -> bool {
-  const auto last =
-      std::find_if(command.options.rbegin(), command.options.rend(), std::mem_fn(&OptionRow::is_positional));
+  const auto last = std::find_if(command.options.rbegin(), command.options.rend(),
+                                 [](const OptionRow& row) { return row.is_positional(); });
   return option.is_positional() && &option != &*last;
 }
 
