@@ -371,6 +371,8 @@ def main() -> int:
             report(f"waiting for {options.run}/metrics.jsonl")
         while not (run / "metrics.jsonl").exists():
             time.sleep(POLL_S)
+        if not (run / "metrics.jsonl").is_file():
+            sys.exit(f"error: {options.run}/metrics.jsonl is no regular file; name the directory of a run")
         sender = Sender(run, options.tracker, package, dest)
         for number in signal.SIGINT, signal.SIGTERM:
             signal.signal(number, sender.stop)

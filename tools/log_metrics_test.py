@@ -348,6 +348,11 @@ class LogMetricsTest(ScriptTest):
         self.write("fakes/wandb/__init__.py", "import nonesuch_of_wandb")
         self.assertRegex(self.call("wandb", code=1), r"^error: the package wandb cannot be loaded \(.*\): pip install wandb\n$")
         self.assertIn("invalid choice: 'nonesuch'", self.call("nonesuch", code=2))
+        (self.folder / "run").mkdir(exist_ok=True)
+        os.mkfifo(self.folder / "run/metrics.jsonl")
+        self.assertEqual(self.call("tensorboard", "--once", code=1),
+                         "error: run/metrics.jsonl is no regular file; name the directory of a run\n")
+        (self.folder / "run/metrics.jsonl").unlink()
         self.launch()
         self.put_steps(1)
         process = self.start("trackio")
