@@ -35,6 +35,7 @@ class MemoryVerifier {
   auto RankExpressions() -> void;
   auto PersistentOverlap() -> void;
   auto GatheredWrites() -> void;
+  auto Arenas() -> void;
 
  private:
   auto ViewOffset(ValueId id) -> void;
@@ -87,7 +88,6 @@ auto MemoryVerifier::Buffers() -> void {
       findings_.Add("buffer-size"_rule, "an arena of {} bytes", bytes);
     }
   }
-  std::array<int64_t, NumArenas> ends{};
   const int64_t alignment = FactsOf(plan_.device).offset_alignment;
   for (const BufferId id : plan_.buffers.ids()) {
     const Buffer& buffer = plan_.buffers[id];
@@ -99,8 +99,6 @@ auto MemoryVerifier::Buffers() -> void {
       continue;
     }
     const int64_t arena = plan_.arena_bytes[static_cast<size_t>(buffer.arena)];
-    int64_t& end = ends[static_cast<size_t>(buffer.arena)];
-    end = std::max(end, buffer.offset + std::min(buffer.bytes.value, MostBytes - buffer.offset) + red_zone);
     if (buffer.offset < 0 || buffer.offset % alignment != 0) {
       findings_.Add("buffer-alignment"_rule, "buffer {} lies at {}, no multiple of {}", findings_.Name(id),
                     buffer.offset, alignment);
@@ -112,12 +110,6 @@ auto MemoryVerifier::Buffers() -> void {
                     "buffer {} has {} bytes at {}; run.guard asks for {} unused ones on each side, and "
                     "the {} arena has {}",
                     findings_.Name(id), buffer.bytes.value, buffer.offset, red_zone, ToText(buffer.arena), arena);
-    }
-  }
-  for (size_t i = 0; i < NumArenas && findings_.empty(); ++i) {
-    if (plan_.arena_bytes[i] > RoundUp(ends[i], alignment)) {
-      findings_.Add("arena-unused"_rule, "the {} arena has {} bytes, and its buffers end at {}",
-                    ToText(static_cast<Arena>(i)), plan_.arena_bytes[i], ends[i]);
     }
   }
 }
@@ -258,6 +250,21 @@ auto MemoryVerifier::GatheredWrites() -> void {
   });
 }
 
+/// Asks that an arena has no more bytes than its buffers take: a run takes all of them.
+auto MemoryVerifier::Arenas() -> void {
+  std::array<int64_t, NumArenas> ends{};
+  for (const Buffer& buffer : plan_.buffers) {
+    int64_t& end = ends[static_cast<size_t>(buffer.arena)];
+    end = std::max(end, buffer.offset + buffer.bytes.value + RedZoneOf(plan_));
+  }
+  for (size_t i = 0; i < NumArenas; ++i) {
+    if (plan_.arena_bytes[i] > RoundUp(ends[i], FactsOf(plan_.device).offset_alignment)) {
+      findings_.Add("arena-unused"_rule, "the {} arena has {} bytes, and its buffers end at {}",
+                    ToText(static_cast<Arena>(i)), plan_.arena_bytes[i], ends[i]);
+    }
+  }
+}
+
 }  // namespace
 
 auto VerifyMemory(const Plan& plan, Findings& findings) -> void {
@@ -272,6 +279,9 @@ auto VerifyMemory(const Plan& plan, Findings& findings) -> void {
   verifier.RankExpressions();
   verifier.PersistentOverlap();
   verifier.GatheredWrites();
+  if (findings.empty()) {
+    verifier.Arenas();
+  }
 }
 
 }  // namespace shardc
