@@ -174,6 +174,18 @@ class SyncedFs final : public ForwardingFs {
   }
 };
 
+TEST(OpenDirectory, NamesAFifo) {
+  const TemporaryFolder folder;
+  const std::string fifo = folder / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(OpenDirectory(PosixFs(), fifo).error().message,
+            "cannot open directory " + fifo + ": it is a FIFO, no directory");
+  for (const std::string below : {"", "/below"}) {
+    EXPECT_EQ(MakeDirectories(PosixFs(), fifo + below).error().message,
+              "cannot make directory " + fifo + ": it is a FIFO, no directory");
+  }
+}
+
 TEST(MakeDirectories, SyncsTheParentOfEachThatItMakes) {
   const TemporaryFolder folder;
   SyncedFs fs;

@@ -127,7 +127,8 @@ TEST(EmulatedGpu, SeedsGiveCpusValues) {
 TEST(EmulatedGpu, StopsWithSave) {
   UseEmulatedCuda();
   const SmallTraining training;
-  const Plan plan = training.Compile(OnGpu({"train.steps=5"}));
+  // An evaluation after the step of the signal would stop too.
+  const Plan plan = training.Compile(OnGpu({"train.steps=5", "train.eval_every=0"}));
   ASSERT_EQ(TrainInOrder(plan, training / "whole").code, ExitCode::Ok);
   const TrainedRun stopped = TrainInProcess(plan, training / "run", [](RankContext& context) {
     context.execution.wrap = [&context](SectionKind section, size_t, Kernel kernel) -> Kernel {
