@@ -5,7 +5,7 @@
 // 2. Hold the plan's header against the header that these keys give.
 // 3. Hold keys against what ops, triggers and halts have of them.
 //
-// A plan may leave out all keys, and any key without a default but start.first if it begins from a seed. Keys of which
+// A plan may leave out all keys, and any key that a recipe need not set and that has no default. Keys of which
 // a plan has no such fact may have any value of their type: units, blocks that are recomputed, the residual stream,
 // folders of token files, how a start finds its checkpoint.
 #include <set>
@@ -154,11 +154,12 @@ auto RecipeVerifier::Owners() -> void {
 auto RecipeVerifier::Missing() -> void {
   ForEachSection(keys_, [&](std::string_view, std::string_view, const auto& section) {
     ForEachKey(section, [&](const KeyInfo& key, const auto& leaf) {
-      // A plan that leaves out no update has none of these.
+      // A plan that leaves out no update has none of these; sources or made tokens take the place of data.tokens.
       const bool is_of_skipping =
           key.section == "train" && (key.name == "max_skipped" || key.name.starts_with("spike_"));
-      if (!leaf && !is_of_skipping && key.default_row != "UNSET" && !key.is_required() && !OtherOwnerOf(key)) {
-        findings_.Add("header-recipe"_rule, "no line `recipe {}`; a plan has all keys that have a default, or none",
+      if (!leaf && !is_of_skipping && key.default_row != "UNSET" && key.path() != "data.tokens" && !OtherOwnerOf(key)) {
+        findings_.Add("header-recipe"_rule,
+                      "no line `recipe {}`; a plan has all keys that are required or have a default, or none",
                       key.path());
       }
     });
@@ -387,10 +388,6 @@ auto RecipeVerifier::Start() -> void {
   refuse_part(StagePart::Data, std::ranges::any_of(plan_.data.sources, [](const TokenSource& source) {
                 return source.first_sample > 0;
               }));
-  if (!first && plan_.seed.is_set() && !plan_.recipe.empty()) {
-    findings_.Add("header-recipe"_rule, "the plan begins from {}, and no line `recipe start.first` says what it loads",
-                  ToText(plan_.seed));
-  }
   if (!plan_.FindScalar(ScalarRole::Spike).valid() && keys_.train.on_spike) {
     Refuse("train.on_spike", WriteToml(*keys_.train.on_spike), "judges no loss");
   }

@@ -225,7 +225,8 @@ TEST(RecipeLines, MayBeLeftOut) {
 
 TEST(RecipeLines, WithDefaultMayNotBeLeftOutAlone) {
   const Plan plan = CompileSample();
-  for (const char* key : {"train.log_every", "shard.units", "checkpoint.keep", "model.tied", "data.seed"}) {
+  for (const char* key : {"train.log_every", "shard.units", "checkpoint.keep", "model.tied", "data.seed",
+                          "model.layers", "optimizer.lr", "train.steps"}) {
     Plan changed = plan;
     EXPECT_EQ(std::erase_if(changed.recipe, [&](const RecipeEntry& entry) { return entry.key == key; }), 1U) << key;
     EXPECT_THAT(
