@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <map>
 
 #include "compiler/base/devices.h"
 #include "compiler/passes/pass.h"
@@ -62,9 +61,11 @@ class ListPacker {
       if (other.offset >= offset + lifetime.taken) {
         break;
       }
-      if (other.begin <= lifetime.end && lifetime.begin <= other.end && other.offset + other.taken > offset) {
-        offset = other.offset + other.taken;
-      }
+      // Without branches: which buffers meet, no processor can predict.
+      const int64_t after = other.offset + other.taken;
+      const bool meets = static_cast<int>(other.begin <= lifetime.end) & static_cast<int>(lifetime.begin <= other.end) &
+                         static_cast<int>(after > offset);
+      offset = meets ? after : offset;
     }
     const Placed placed{offset, lifetime.taken, lifetime.begin, lifetime.end};
     placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), placed,
@@ -241,15 +242,17 @@ struct Peak {
 
 /// Returns the most bytes alive at once, which no placement undercuts, and the op at which they are.
 auto PeakOf(const std::vector<Lifetime>& lifetimes) -> Peak {
-  std::map<size_t, int64_t> changes;
+  // By the number of an op.
+  std::vector<int64_t> changes;
   for (const Lifetime& lifetime : lifetimes) {
+    changes.resize(std::max(changes.size(), lifetime.end + 2));
     changes[lifetime.begin] += lifetime.bytes;
     changes[lifetime.end + 1] -= lifetime.bytes;
   }
   int64_t now = 0;
   Peak peak;
-  for (const auto& [at, change] : changes) {
-    now += change;
+  for (size_t at = 0; at < changes.size(); ++at) {
+    now += changes[at];
     if (now > peak.bytes) {
       peak = {now, at};
     }
@@ -294,7 +297,7 @@ auto BestPlacement(std::vector<Lifetime>& lifetimes) -> Offsets {
   if (!is_good(best)) {
     attempt(peak_first([](const Lifetime& a, const Lifetime& b) { return a.begin < b.begin; }));
   }
-  std::vector<Lifetime> order = lifetimes;
+  std::vector<Lifetime> order = num_attempts > 0 && !is_good(best) ? lifetimes : std::vector<Lifetime>();
   for (size_t highest = best.highest; num_attempts > 0 && !is_good(best); --num_attempts) {
     std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(highest),
                 order.begin() + static_cast<std::ptrdiff_t>(highest) + 1);

@@ -44,6 +44,9 @@ class Uses {
     IdLists<ValueId, size_t>::Entries of_values;
     IdLists<BufferId, size_t>::Entries touches;
     IdLists<BufferId, size_t>::Entries writes;
+    constexpr size_t OfOp = 5;
+    of_values.reserve(OfOp * ops.size());
+    touches.reserve(OfOp * ops.size());
     for (size_t i = 0; i < ops.size(); ++i) {
       for (const Access& access : AccessesOf(ops[i].body)) {
         const BufferId buffer = plan.values[access.value].buffer;
@@ -112,6 +115,7 @@ class SectionFuser {
         }
       }
       std::vector<Op> kept;
+      kept.reserve(ops_.size());
       for (size_t i = 0; i < ops_.size(); ++i) {
         if (!is_dropped_[i]) {
           kept.push_back(std::move(ops_[i]));

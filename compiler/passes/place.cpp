@@ -27,6 +27,7 @@ class Placer {
 
   auto Run(Section& section) -> void {
     std::vector<Op> ops;
+    ops.reserve(section.ops.size());
     std::unordered_map<BufferId, size_t> last_addition;
     for (size_t i = 0; i < section.ops.size(); ++i) {
       for (const Access& access : AccessesOf(section.ops[i].body)) {

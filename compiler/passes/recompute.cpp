@@ -228,6 +228,7 @@ auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   }
   std::vector<Op>& result = plan.section(SectionKind::Step).ops;
   result.clear();
+  result.reserve(2 * ops.size());
   for (Op& op : ops) {
     if (const auto copies = again.find(op.layer); op.phase == Phase::Backward && copies != again.end()) {
       result.insert(result.end(), copies->second.begin(), copies->second.end());

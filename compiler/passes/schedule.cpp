@@ -9,6 +9,7 @@
 //      after the loop, if it was written before it; of a ring, only when the buffer that takes its turn begins, and on
 //      compute; so is the scratch of collectives beside compute
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -87,14 +88,20 @@ static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, 
     }
   }
   section.ops.clear();
+  section.ops.reserve(ops.size());
+  auto next = after.begin();
   for (size_t i = 0; i < ops.size(); ++i) {
     if (!moved[i]) {
-      section.ops.push_back(ops[i]);
+      section.ops.push_back(std::move(ops[i]));
     }
-    for (const GatherGroup& group : after[i]) {
-      section.ops.insert(section.ops.end(), ops.begin() + static_cast<std::ptrdiff_t>(group.begin),
-                         ops.begin() + static_cast<std::ptrdiff_t>(group.end));
+    if (next == after.end() || next->first != i) {
+      continue;
     }
+    for (const GatherGroup& group : next->second) {
+      std::move(ops.begin() + static_cast<std::ptrdiff_t>(group.begin),
+                ops.begin() + static_cast<std::ptrdiff_t>(group.end), std::back_inserter(section.ops));
+    }
+    ++next;
   }
 }
 

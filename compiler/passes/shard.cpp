@@ -213,6 +213,7 @@ auto Sharder::GatherParameters(Section& section) -> void {
   };
   std::unordered_map<SubVectorId, Gathered> gathered;
   std::vector<Op> ops;
+  ops.reserve(section.ops.size() + 4 * static_cast<size_t>(plan_.sub_vectors.size()));
   // Copies of what is kept until backward, by the index of the op that they go after.
   std::map<size_t, std::vector<Op>> copies;
   const std::array groups{GatherGroups(section, false), GatherGroups(section, true)};

@@ -55,7 +55,15 @@ class ByteMap {
   /// Returns the ranges that make up [begin, end). Requires: begin < end.
   auto Of(int64_t begin, int64_t end) -> Ranges {
     const auto first = Split(begin);
-    return {.first = first, .end = Split(end)};
+    // Few ranges lie in between: a walk is quicker than a search.
+    auto last = std::next(first);
+    while (last != ranges_.end() && last->first < end) {
+      ++last;
+    }
+    if (last == ranges_.end() || last->first != end) {
+      last = ranges_.emplace_hint(last, end, std::prev(last)->second);
+    }
+    return {.first = first, .end = last};
   }
   /// Makes one range of them.
   auto Merge(const Ranges& ranges, const LastUse& last) -> void {
