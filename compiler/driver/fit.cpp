@@ -14,25 +14,41 @@
 
 namespace shardc {
 
-/// Returns true if two plans have one text, but for origins and paths. The hash takes as long as a plan, and plans of
-/// other ops need none.
-static auto AreOnePlan(const Plan& a, const Plan& b) -> bool {
-  for (size_t i = 0; i < a.sections.size(); ++i) {
-    if (!std::ranges::equal(a.sections[i].ops, b.sections[i].ops, {}, &Op::body, &Op::body)) {
-      return false;
-    }
-  }
-  return PlanHash(a) == PlanHash(b);
-}
+namespace {
 
-/// Plans the recipe with a change. `plan` is that of the recipe as it is.
-static auto RowOf(Knob knob, const Plan& plan, const FitUse& fit, TrialPlanner& planner) -> KnobRow {
+/// The plan of the recipe as it is. Several threads may ask it at once.
+class PlanAsItIs {
+ public:
+  explicit PlanAsItIs(const Plan& plan) : plan_(plan) {}
+
+  /// Returns true if the other plan has the same text, but for origins and paths. A hash takes nearly as long as a
+  /// plan, and plans of other ops need none.
+  auto IsSameAs(const Plan& other) -> bool {
+    for (size_t i = 0; i < plan_.sections.size(); ++i) {
+      if (!std::ranges::equal(plan_.sections[i].ops, other.sections[i].ops, {}, &Op::body, &Op::body)) {
+        return false;
+      }
+    }
+    std::call_once(is_hashed_, [&] { hash_ = PlanHash(plan_); });
+    return PlanHash(other) == hash_;
+  }
+
+ private:
+  const Plan& plan_;
+  std::once_flag is_hashed_;
+  std::string hash_;
+};
+
+}  // namespace
+
+/// Plans the recipe with a change.
+static auto RowOf(Knob knob, PlanAsItIs& plan, const FitUse& fit, TrialPlanner& planner) -> KnobRow {
   if (!knob.refused.empty()) {
     return {.knob = std::move(knob)};
   }
   const auto other = planner.PlanWith(knob.sets);
   const Trial trial = planner.Remember(knob.sets, other);
-  const bool is_same = other && trial.figures == fit.now && AreOnePlan(*other, plan);
+  const bool is_same = other && trial.figures == fit.now && plan.IsSameAs(*other);
   knob.refused = is_same ? "it makes the same plan" : trial.refused;
   KnobRow row{.knob = std::move(knob)};
   if (row.knob.refused.empty()) {
@@ -68,6 +84,7 @@ static auto MostThatStaysOf(const TrialPlanner& planner, const Plan& plan) -> st
 /// rank as long as it has several; then the batch of a step grows.
 static auto GrownRows(const Plan& plan, const FitUse& fit, TrialPlanner& planner) -> std::vector<GrownRow> {
   const MeshLayout now = LayoutNow(plan);
+  PlanAsItIs as_it_is(plan);
   std::vector<GrownRow> rows;
   for (int64_t factor = 2; factor <= 1024; factor *= 2) {
     const int64_t joined = std::gcd(now.accumulate, factor);
@@ -76,7 +93,7 @@ static auto GrownRows(const Plan& plan, const FitUse& fit, TrialPlanner& planner
     layout.accumulate /= joined;
     layout.global *= factor / joined;
     rows.push_back({.tokens = plan.run.tokens_per_step * (factor / joined),
-                    .row = RowOf({.sets = layout.SetsFrom(now)}, plan, fit, planner)});
+                    .row = RowOf({.sets = layout.SetsFrom(now)}, as_it_is, fit, planner)});
     if (!rows.back().row.figures || !fit.fits(*rows.back().row.figures)) {
       break;
     }
@@ -140,8 +157,9 @@ auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::strin
   const int64_t of_host = RanksOfHost(fit.budget, plan.mesh);
   std::vector<Knob> knobs = KnobsOf(plan, of_host);
   fit.knobs.resize(knobs.size());
+  PlanAsItIs as_it_is(plan);
   InParallel(knobs.size(), [&](size_t i) {
-    fit.knobs[i] = RowOf(std::move(knobs[i]), plan, fit, planner);
+    fit.knobs[i] = RowOf(std::move(knobs[i]), as_it_is, fit, planner);
     answers.KnowRow(i);
   });
   answers.Know(FitPart::Refused);

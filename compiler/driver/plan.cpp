@@ -187,11 +187,14 @@ using FitMaker = std::function<FitUse(const FitListener& known)>;
 /// Prints the report for people, the parts of --fit as they become known.
 static auto PrintAsKnown(const Plan& plan, const Facts& facts, const PlanOptions& options, const FitMaker& make_fit)
     -> ErrorOr<FitUse> {
-  ASSIGN_OR_RETURN(auto report, ReportOf(plan, facts));
+  if (!facts) {
+    return facts.error();
+  }
   Status written = Success{};
   const auto print = [&](const std::string& text) { written = written ? WriteResult(text) : written; };
   const FitUse fit = make_fit([&](const FitUse& so_far, FitPart part, size_t row) {
     if (part == FitPart::Now && (options.explain || !options.emit.empty())) {
+      Report report = *ReportOf(plan, facts);
       report.time = so_far.now.time;
       print(RenderReportText(report) + "\n");
     }
