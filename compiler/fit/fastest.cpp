@@ -10,11 +10,17 @@
 
 namespace shardc {
 
-/// Returns the combinations with each offer of a subject. Subjects that a layout does not have are left as they are.
-static auto WithEach(const Combinations& combinations, const AllOffers& offers, Subject subject) -> Combinations {
+/// Returns the combinations with each offer of a subject, or with those that are tried last too. Subjects that a layout
+/// does not have are left as they are.
+static auto WithEach(const Combinations& combinations, const AllOffers& offers, Subject subject, bool and_last = false)
+    -> Combinations {
   Combinations each;
+  const std::vector<Offer>& of_subject = offers[static_cast<size_t>(subject)].offers;
   for (Combination one : combinations) {
-    for (size_t offer = 0; offer < offers[static_cast<size_t>(subject)].offers.size(); ++offer) {
+    for (size_t offer = 0; offer < of_subject.size(); ++offer) {
+      if (of_subject[offer].is_last && !and_last) {
+        continue;
+      }
       one[static_cast<size_t>(subject)] = offer;
       Combination& next = each.emplace_back(one);
       const Offer& layout = LayoutOf(offers, next);
@@ -64,6 +70,12 @@ auto FastestThatFits(const std::optional<Combination>& cheapest, const FitUse& f
       }
     }
     fastest = !fastest || is_faster(at, *fastest) ? at : *fastest;
+  }
+  for (size_t subject = 0; fastest && subject < NumSubjects; ++subject) {
+    if (std::ranges::any_of(offers[subject].offers, &Offer::is_last)) {
+      const Combination next = fastest_of(WithEach({*fastest}, offers, static_cast<Subject>(subject), true));
+      fastest = is_faster(next, *fastest) ? next : *fastest;
+    }
   }
   return fastest ? std::optional(Found{.combination = *fastest, .row = trials.RowOf(*fastest)}) : std::nullopt;
 }

@@ -199,7 +199,8 @@ auto OffersOfFastest(const Plan& plan, int64_t ranks_of_host) -> AllOffers {
   }
   SubjectOffers& reshard = all[static_cast<size_t>(Subject::Reshard)];
   for (const int64_t group : GroupsOffered(plan, ranks_of_host)) {
-    reshard.offers.push_back({.sets = {fmt::format("shard.reshard_size={}", group)}, .keeps_mesh = false});
+    reshard.offers.push_back(
+        {.sets = {fmt::format("shard.reshard_size={}", group)}, .keeps_mesh = false, .is_last = true});
   }
   return all;
 }
