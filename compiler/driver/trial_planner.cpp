@@ -7,6 +7,8 @@
 #include <iterator>
 #include <set>
 
+#include "compiler/base/text/parse_whole.h"
+
 namespace shardc {
 
 /// Units of the two depths: what the first and the last units do otherwise is over before.
@@ -51,6 +53,13 @@ static auto BlocksOfUnit(const Plan& plan) -> int64_t {
     most = std::max(most, of_unit);
   }
   return most;
+}
+
+/// Returns the blocks of a unit that these keys name, or 1.
+static auto BlocksNamed(const TrialPlanner::Sets& sets) -> int64_t {
+  constexpr std::string_view Named = "shard.units=blocks:";
+  const auto set = std::ranges::find_if(sets, [&](const std::string& each) { return each.starts_with(Named); });
+  return set == sets.end() ? 1 : ParseWhole<int64_t>(std::string_view(*set).substr(Named.size())).value_or(1);
 }
 
 static auto SortedSets(TrialPlanner::Sets sets) -> TrialPlanner::Sets {
@@ -140,7 +149,7 @@ auto TrialPlanner::FromFewBlocks(const Sets& sets) const -> std::optional<Trial>
     changed.push_back(fmt::format("model.layers={}", num_blocks));
     return PlanWith(changed, last_);
   };
-  int64_t of_unit = 1;
+  int64_t of_unit = BlocksNamed(sets);
   while ((FewUnits + MoreUnits) * of_unit < num_blocks_) {
     const int64_t rest = num_blocks_ % of_unit;
     const int64_t few = FewUnits * of_unit + rest;

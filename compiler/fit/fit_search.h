@@ -21,8 +21,8 @@ auto CheapestThatFits(const FitUse& fit, const AllOffers& offers, const TrialOpt
 
 /// Returns the combination with the least time of a step to which this search comes. It begins at the recipe and at
 /// `cheapest`, or else at the fastest layout of each policy. One subject after another takes the offer that fits
-/// with which a step is fastest, until none is faster by LeastGain. Nothing if it begins at no plan that fits and has a
-/// time.
+/// with which a step is fastest, until none is faster by LeastGain; then the offers that are tried last. Nothing if it
+/// begins at no plan that fits and has a time.
 auto FastestThatFits(const std::optional<Combination>& cheapest, const FitUse& fit, const AllOffers& offers,
                      const TrialOptions& options) -> std::optional<Found>;
 /// The part of a step's time for which a key is worth changing.

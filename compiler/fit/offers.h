@@ -68,7 +68,7 @@ inline auto OffersOf(const Plan& plan) -> AllOffers {
   return OffersOf(plan, LayoutNow(plan), plan.mesh.ranks_per_host());
 }
 /// Returns the offers for the search for the fastest: those of OffersOf, each with its index, and after them copies of
-/// the model on the hosts, and groups of dp. These take memory, and save bytes between hosts.
+/// the model on the hosts, and groups of dp, which are tried last. Both take memory, and save bytes between hosts.
 auto OffersOfFastest(const Plan& plan, int64_t ranks_of_host) -> AllOffers;
 /// Returns the offers that keep the mesh.
 auto OnMeshOfRecipe(AllOffers offers) -> AllOffers;

@@ -13,6 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 using testing::StartsWith;
 
@@ -24,10 +25,13 @@ class Decide : public testing::Test {
   const std::string recipe_ = WriteIn(folder_, "a.toml", SoundRecipe());
 };
 
+/// A busy machine takes more than the second in which the command is silent.
+constexpr const char* ProgressLines = "(plann(ed|ing) [^\n]*\n)*";
+
 TEST_F(Decide, FitIsToldByTheExitCode) {
   const Finished fits = Ask({"plan", recipe_, "--fit", "80GiB"});
   EXPECT_EQ(fits.exit_code, 0) << fits.err;
-  EXPECT_EQ(fits.err, "");
+  EXPECT_THAT(fits.err, MatchesRegex(ProgressLines));
   EXPECT_THAT(fits.out, AllOf(StartsWith("fits: each rank takes "), HasSubstr("recompute.policy=full"),
                               ContainsRegex("of the 80.0 GiB that `--fit`[ \n]+allows;"), HasSubstr(" are left\n")));
   const Finished small = Ask({"plan", recipe_, "--fit=1KiB"});
@@ -36,7 +40,7 @@ TEST_F(Decide, FitIsToldByTheExitCode) {
                                ContainsRegex("more than the 1.00[ \n]+KiB that `--fit` allows\n")));
   EXPECT_THAT(Ask({"plan", recipe_, "--fit", "1GiB", "--set", "batch.micro=1"}).out,
               HasSubstr("not batch.micro: it is already 1\n"));
-  EXPECT_EQ(small.err, "");
+  EXPECT_THAT(small.err, MatchesRegex(ProgressLines));
   EXPECT_EQ(Ask({"plan", recipe_, "--fit", "h100"}).exit_code, 0);
   const Finished unknown = Ask({"plan", recipe_, "--fit", "h300"});
   EXPECT_EQ(unknown.exit_code, 2);
@@ -55,9 +59,8 @@ TEST_F(Decide, FitIsToldByTheExitCode) {
 }
 
 TEST_F(Decide, FitNamesCombinationAndRanks) {
-  // Without a terminal there is no line of progress.
   const Finished fits = Ask({"plan", recipe_, "--fit", "80GiB"});
-  EXPECT_EQ(fits.err, "");
+  EXPECT_THAT(fits.err, MatchesRegex(ProgressLines));
   EXPECT_THAT(fits.out, AllOf(HasSubstr("\nthe cheapest combination of keys that fits"),
                               HasSubstr("\nthe least number of ranks that fits, other keys as they are: 1\n")));
   const Finished none = Ask({"plan", recipe_, "--fit", "1KiB"});
@@ -84,8 +87,8 @@ TEST_F(Decide, FitGivesHoursDollarsAndMicrobatches) {
             HasSubstr("batch.micro=")));
   EXPECT_THAT(Ask({"plan", recipe_, "--explain", "--set", "run.device=cuda"}).out, HasSubstr(" by the estimate; "));
   const Finished plain = Ask({"plan", recipe_, "--fit", "h100"});
-  EXPECT_THAT(plain.out, AllOf(HasSubstr(" GPU-hours, without evaluations and saves\n"), Not(HasSubstr("$")),
-                               Not(HasSubstr("larger microbatches"))));
+  EXPECT_THAT(plain.out, AllOf(HasSubstr(" GPU-hours, without saves, whose bandwidth is unknown\n"),
+                               Not(HasSubstr("$")), Not(HasSubstr("larger microbatches"))));
   EXPECT_THAT(Ask({"plan", recipe_, "--price", "2"}).err, HasSubstr("--price needs --fit MEMORY|MACHINE"));
   EXPECT_THAT(Ask({"plan", recipe_, "--grow-batch"}).err, HasSubstr("--grow-batch needs --fit MEMORY|MACHINE"));
   for (const char* wrong : {"dear", "-1", "nan", "2USD"}) {
