@@ -165,7 +165,7 @@ auto FitOfRecipe(const Plan& plan, const RecipeOptions& recipe, const std::strin
   answers.Know(FitPart::Refused);
   const TrialOptions trials{
       .plan = [&](const std::vector<std::string>& sets) { return planner.Estimate(sets); },
-      .tell = [&](size_t planned) { answers.Tell(fmt::format("planning combinations of keys, {} so far", planned)); }};
+      .tell = [&](size_t) { answers.Tell(fmt::format("planned {} combinations of keys", planner.num_planned())); }};
   const AllOffers of_fastest = OffersOfFastest(plan, of_host);
   const auto fastest_from = [&](const std::optional<Combination>& cheapest, const AllOffers& offers) {
     const auto found = planner.Answer([&] { return FastestThatFits(cheapest, fit, offers, trials); });

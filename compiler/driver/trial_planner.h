@@ -32,6 +32,11 @@ class TrialPlanner {
   /// of the recipe as it is, and leaves no doubt about what fits.
   auto Estimate(const Sets& sets) -> Trial;
 
+  /// Returns how many combinations were planned.
+  auto num_planned() -> size_t {
+    const std::lock_guard lock(mutex_);
+    return known_.size();
+  }
   /// Returns how many combinations were planned whole.
   auto num_whole() const -> size_t {
     return static_cast<size_t>(std::ranges::count_if(known_, [](const auto& one) { return one.second.is_whole; }));
