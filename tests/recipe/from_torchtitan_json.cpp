@@ -8,7 +8,7 @@
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/from_config.h"
 #include "compiler/recipe/recipe.h"
-#include "tests/recipe/torchtitan_json.h"
+#include "tests/support/torchtitan_json.h"
 #include "tests/recipe/torchtitan_schedule.h"
 #include "tests/support/repository.h"
 
