@@ -113,6 +113,10 @@ auto AddOptimizerOfToml(OtherConfig& config, RecipeLines& lines, double steps) -
             fmt::format("[{}, {}]", config.Take({"optimizer.beta1"}, "0.9"), config.Take({"optimizer.beta2"}, "0.95")));
 }
 
+auto IsNumber(const TomlNode& node) -> bool {
+  return node.kind == TomlNode::Kind::Int || node.kind == TomlNode::Kind::Real;
+}
+
 /// Adds [optimizer] from the first group of parameters, which has an optimizer and its numbers.
 auto AddOptimizerOfJson(const TomlNode& root, OtherConfig& config, RecipeLines& lines, double steps) -> void {
   const TomlNode* const optimizer = EntryOf(root, "optimizer");
@@ -135,7 +139,14 @@ auto AddOptimizerOfJson(const TomlNode& root, OtherConfig& config, RecipeLines& 
   }
   const auto number = [&](std::string_view key, std::string_view usual) {
     const TomlNode* const node = EntryOf(*numbers, key);
-    return node == nullptr ? std::string(usual) : TextOf(*node);
+    if (node == nullptr) {
+      return std::string(usual);
+    }
+    const bool is_pair = usual.starts_with('[');
+    if (is_pair ? node->items.size() != 2 || !std::ranges::all_of(node->items, IsNumber) : !IsNumber(*node)) {
+      config.Refuse("optimizer.param_groups", fmt::format("{} is {}", key, TextOf(*node)));
+    }
+    return TextOf(*node);
   };
   lines.Add("optimizer", "lr", WriteToml(ScheduleOf(config, number("lr", "8e-4"), steps)));
   lines.Add("optimizer", "betas", number("betas", "[0.9, 0.95]"));

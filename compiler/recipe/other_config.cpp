@@ -61,6 +61,7 @@ auto TypeOf(std::string_view text) -> std::string_view {
   return text.starts_with('"')               ? "text"
          : text.starts_with('[')             ? "list"
          : text == "a table"                 ? "table"
+         : text == "a date"                  ? "date"
          : text == "true" || text == "false" ? "bool"
                                              : "number";
 }

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "tests/cli/program.h"
-#include "tests/support/torchtitan_json.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/torchtitan_json.h"
 
 namespace shardc {
 namespace {

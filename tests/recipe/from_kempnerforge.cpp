@@ -161,6 +161,7 @@ TEST(FromKempnerForge, NamesWhatItCannotSay) {
       Made(Model + R"toml(
 [train]
 seq_len = 4096
+grad_clip_norm = 2026-01-01
 mixed_precision = "fp8"
 activation_checkpointing = "selective"
 z_loss_weight = 1e-4
@@ -185,7 +186,8 @@ num_workers = 4
 mystery = 1
 )toml")
           .not_carried,
-      ElementsAre(StartsWith("[train] activation_checkpointing = \"selective\": it is \"none\" here"),
+      ElementsAre("[train] grad_clip_norm = a date: it is no number; the default 1.0 is taken",
+                  StartsWith("[train] activation_checkpointing = \"selective\": it is \"none\" here"),
                   "[train] mixed_precision = \"fp8\": it is bf16 here; types are fp32 and bf16",
                   StartsWith("[optimizer] name = \"muon\": it is adamw here"),
                   StartsWith("[scheduler] name = \"odd\": the rate stays at its peak here"),

@@ -8,9 +8,9 @@
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/from_config.h"
 #include "compiler/recipe/recipe.h"
-#include "tests/support/torchtitan_json.h"
 #include "tests/recipe/torchtitan_schedule.h"
 #include "tests/support/repository.h"
+#include "tests/support/torchtitan_json.h"
 
 namespace shardc {
 namespace {
@@ -188,6 +188,16 @@ TEST(FromTorchtitanJson, RefusesOtherLengthsAndBatches) {
       why(Dialect::Tokens, "sequence_length_of_2027", 4096),
       "config.json: [training] sequence_length_of_2027 = 4096: nothing is known of this key, which looks like a size, "
       "a length or a batch; take it out of the file, and set what it means in the recipe");
+}
+
+TEST(FromTorchtitanJson, RefusesOtherRates) {
+  const auto why = [](const char* key, const json& value) {
+    json configuration = TorchtitanJson(Dialect::Tokens, {.layers = 1});
+    configuration["optimizer"]["param_groups"][0]["optimizer_kwargs"][key] = value;
+    return WhyNot(configuration.dump());
+  };
+  EXPECT_EQ(why("lr", "fast"), "config.json: [optimizer] param_groups = [a table]: lr is \"fast\"");
+  EXPECT_EQ(why("betas", {0.9}), "config.json: [optimizer] param_groups = [a table]: betas is [0.9]");
 }
 
 TEST(FromTorchtitanJson, RefusesOtherJson) {
