@@ -4,6 +4,7 @@
 #include <system_error>
 #include <thread>
 
+#include "compiler/checkpoint/block_digests.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/checkpoint/safetensors.h"
@@ -55,6 +56,34 @@ static auto CountedDigestOf(const Descriptor& file, int64_t bytes, std::atomic<i
   return digest.Text();
 }
 
+/// Returns the blocks of an open file that differ from their digests; neighbours are one range.
+static auto DamagedBlocks(const Descriptor& file, const Manifest& manifest, const std::string& name, int64_t bytes,
+                          const std::vector<DigestBytes>& digests, std::atomic<int64_t>& bytes_read)
+    -> std::vector<Damage> {
+  std::vector<std::byte> read(static_cast<size_t>(BlockBytes));
+  std::vector<Damage> all;
+  for (size_t block = 0; block < digests.size(); ++block) {
+    const Interval own = BlockAt(static_cast<int64_t>(block), bytes);
+    const Status status = ReadAll(file, read.data(), own.size(), own.begin);
+    bytes_read += own.size();
+    if (status && DigestBytesOf(read.data(), own.size()) == digests[block]) {
+      continue;
+    }
+    if (!all.empty() && all.back().bytes.end == own.begin) {
+      all.back().bytes.end = own.end;
+    } else {
+      all.push_back({.file = name,
+                     .bytes = own,
+                     .tensors = {},
+                     .why = status ? "their digest is another" : status.error().message});
+    }
+  }
+  for (Damage& own : all) {
+    own.tensors = TensorsIn(file, manifest, name, own.bytes);
+  }
+  return all;
+}
+
 /// Returns the damage of one file.
 static auto DamageOfFile(const Descriptor& directory, const Manifest& manifest, const std::string& name,
                          std::atomic<int64_t>& bytes_read) -> std::vector<Damage> {
@@ -69,6 +98,16 @@ static auto DamageOfFile(const Descriptor& directory, const Manifest& manifest, 
   }
   if (*bytes != expected.bytes) {
     whole.why = fmt::format("it has {} bytes, the manifest says {}", *bytes, expected.bytes);
+  } else if (manifest.version >= Manifest::DigestsBlocks) {
+    const auto digests = ReadBlockDigests(directory, name, *bytes, expected.digest);
+    if (digests) {
+      return DamagedBlocks(*file, manifest, name, *bytes, *digests, bytes_read);
+    }
+    whole.file = BlocksName(name);
+    whole.bytes = {0, NumBlocks(*bytes) * static_cast<int64_t>(sizeof(DigestBytes))};
+    whole.tensors = TensorsByManifest(manifest, name);
+    whole.why = digests.error().message;
+    return {whole};
   } else if (const auto digest = CountedDigestOf(*file, *bytes, bytes_read); !digest) {
     whole.why = digest.error().message;
   } else if (*digest != expected.digest) {

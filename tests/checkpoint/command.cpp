@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "compiler/checkpoint/block_digests.h"
 #include "compiler/checkpoint/find_damage.h"
 #include "compiler/checkpoint/lease.h"
 #include "compiler/checkpoint/stored_tensor.h"
@@ -167,6 +168,38 @@ TEST(CheckpointCommand, VerifiesEveryByte) {
     }
   }
   EXPECT_EQ(Checkpoint({"verify", step}).code, ExitCode::Ok);
+}
+
+TEST(CheckpointCommand, NamesDamagedBlocks) {
+  constexpr int64_t Bytes = 5 * BlockBytes / 2;
+  const TemporaryFolder folder;
+  const std::string text(Bytes, 'x');
+  WriteText(folder / "rank-00000.safetensors", text);
+  BlockHasher hasher;
+  hasher.Update(reinterpret_cast<const std::byte*>(text.data()), Bytes);
+  const std::vector<DigestBytes> digests = hasher.Finish();
+  const std::string list(reinterpret_cast<const char*>(digests.data()), digests.size() * sizeof(DigestBytes));
+  WriteText(folder / "rank-00000.blocks", list);
+  Manifest manifest;
+  manifest.files["rank-00000.safetensors"] = {.bytes = Bytes, .digest = DigestOf(list)};
+  const auto directory = OpenDirectory(PosixFs(), folder.path());
+  const auto damage = [&] {
+    std::atomic<int64_t> bytes_read = 0;
+    std::vector<std::string> lines;
+    for (const Damage& own : FindDamage(*directory, manifest, 2, bytes_read)) {
+      lines.push_back(fmt::format("{} {} {}", own.file, own.bytes.begin, own.bytes.end));
+    }
+    return lines;
+  };
+  EXPECT_THAT(damage(), testing::IsEmpty());
+  Overwrite(folder / "rank-00000.safetensors", Bytes - 1, "y", 1);
+  EXPECT_THAT(damage(), ElementsAre("rank-00000.safetensors 524288 655360"));
+  Overwrite(folder / "rank-00000.safetensors", 0, "y", 1);
+  EXPECT_THAT(damage(), ElementsAre("rank-00000.safetensors 0 262144", "rank-00000.safetensors 524288 655360"));
+  Overwrite(folder / "rank-00000.safetensors", BlockBytes, "y", 1);
+  EXPECT_THAT(damage(), ElementsAre("rank-00000.safetensors 0 655360"));
+  Overwrite(folder / "rank-00000.blocks", 20, "zzzz", 4);
+  EXPECT_THAT(damage(), ElementsAre("rank-00000.blocks 0 48"));
 }
 
 TEST(CheckpointCommand, NamesDamage) {
