@@ -12,7 +12,8 @@
 
 namespace shardc {
 
-/// Bytes of a file that differ: whole blocks, neighbours as one range, and before version 3 of the format the whole file.
+/// Bytes of a file that differ: whole blocks, neighbours as one range, and before version 3 of the format the whole
+/// file.
 struct Damage {
   std::string file;
   Interval bytes;

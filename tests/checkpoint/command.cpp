@@ -77,6 +77,19 @@ auto Overwrite(const std::string& path, int64_t at, const void* bytes, int64_t s
   CHECK(file.good(), "{}", path);
 }
 
+/// Writes the digests of a file that was changed.
+auto Seal(const std::string& checkpoint, const std::string& name) -> void {
+  const std::string text = ReadText(checkpoint + "/" + name);
+  BlockHasher hasher;
+  hasher.Update(reinterpret_cast<const std::byte*>(text.data()), std::ssize(text));
+  const std::vector<DigestBytes> digests = hasher.Finish();
+  const std::string list(reinterpret_cast<const char*>(digests.data()), digests.size() * sizeof(DigestBytes));
+  WriteText(checkpoint + "/" + BlocksName(name), list);
+  auto manifest = ManifestFromText(ReadText(checkpoint + "/manifest.json"));
+  manifest->files.at(name).digest = DigestOf(list);
+  WriteText(checkpoint + "/manifest.json", ToText(*manifest));
+}
+
 const Mesh OneRank{{1, 1, 1}};
 const Mesh TwoByTwo{{1, 2, 2}};
 
@@ -271,6 +284,9 @@ TEST(CheckpointCommand, NamesElementsThatDiffer) {
   put("model.norm.weight", 3, 7.5F);
   put("model.embed_tokens.weight", 100, std::numeric_limits<float>::quiet_NaN());
   put("model.layers.0.mlp.up_proj.weight.exp_avg", 20, -2.0F);
+  // What no digest vouches for is not compared.
+  EXPECT_EQ(Checkpoint({"diff", one.run(), other.run()}).code, ExitCode::Checkpoint);
+  Seal(one / "step-00000010", "rank-00000.safetensors");
   const Said said = Checkpoint({"diff", one.run(), other.run()});
   EXPECT_EQ(said.code, ExitCode::Differs);
   EXPECT_THAT(said.out, AllOf(HasSubstr("parameters: 2 of 5 differ\n  tensor"), HasSubstr("moments: 1 of 8 differ\n")));
