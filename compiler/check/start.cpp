@@ -17,12 +17,14 @@ static auto CheckFirst(CheckContext& context, const FirstStart& first) -> void {
   };
   CheckPath(context, first.from().at, first.seed.is_set ? "seed" : "continue", *first.from(), "checkpoint");
   if (first.seed.is_set && first.continued.is_set) {
-    refuse(first.continued.at, "has `seed` and `continue`; a run begins from one of them: `seed` loads the parameters, "
-                               "`continue` the moments too");
+    refuse(first.continued.at,
+           "has `seed` and `continue`; a run begins from one of them: `seed` loads the parameters, "
+           "`continue` the moments too");
   }
   if (first.reset.is_set && !first.continued.is_set) {
-    refuse(first.reset.at, "has `reset`, and a `seed` gives the parameters alone; delete `reset`, or write `continue` "
-                           "in the place of `seed`");
+    refuse(first.reset.at,
+           "has `reset`, and a `seed` gives the parameters alone; delete `reset`, or write `continue` "
+           "in the place of `seed`");
   }
   for (const std::string& word : *first.reset) {
     if (!FromText<StagePart>(word)) {

@@ -56,8 +56,8 @@ auto CheckState(const Manifest& manifest) -> Status {
   FAIL_IF(updates != manifest.state.end() &&
               (updates->second < before || updates->second > before + static_cast<double>(manifest.step) ||
                updates->second != std::floor(updates->second)),
-          ExitCode::Checkpoint, "\"state\": updates is {}, which is no number of updates in {} steps{}", updates->second,
-          manifest.step, before == 0 ? "" : fmt::format(" after {}", before));
+          ExitCode::Checkpoint, "\"state\": updates is {}, which is no number of updates in {} steps{}",
+          updates->second, manifest.step, before == 0 ? "" : fmt::format(" after {}", before));
   return Success{};
 }
 

@@ -42,10 +42,8 @@ static auto MakeInit(Plan& plan) -> void {
       }
       for (const StateRole role : RolesOf(sub_vector)) {
         if (role != StateRole::Parameter && TakesMoments(plan, plan.parameters[segment.parameter])) {
-          emitter.Emit(op::LoadMoment{.shard = StateOf(sub_vector, role),
-                                      .sub_vector = id,
-                                      .parameter = segment.parameter,
-                                      .role = role});
+          emitter.Emit(op::LoadMoment{
+              .shard = StateOf(sub_vector, role), .sub_vector = id, .parameter = segment.parameter, .role = role});
         }
       }
     }

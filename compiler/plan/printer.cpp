@@ -200,8 +200,8 @@ class Printer {
 
   auto PrintSources() -> void {
     for (const TokenSource& source : plan_.data.sources) {
-      const bool is_named = plan_.data.sources.size() > 1 || !source.name.empty() || !source.weight.empty() ||
-                            source.first_sample > 0;
+      const bool is_named =
+          plan_.data.sources.size() > 1 || !source.name.empty() || !source.weight.empty() || source.first_sample > 0;
       if (is_named) {
         out_ += fmt::format("source {}", QuoteIfNeeded(source.name));
         FinishLine(source);

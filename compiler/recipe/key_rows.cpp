@@ -116,8 +116,8 @@ namespace {
 /// The words of a set, those for later among them.
 template <class E>
 auto ChoicesOfSet() -> std::vector<Choice>;
-#define WORDS(Enum)                                \
-  template <>                                      \
+#define WORDS(Enum)                                                 \
+  template <>                                                       \
   [[maybe_unused]] auto ChoicesOfSet<Enum>()->std::vector<Choice> { \
     return {
 #define WORD(Name, word) {word, true},

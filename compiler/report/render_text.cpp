@@ -256,8 +256,7 @@ auto StartText(const Report& report) -> std::string {
   const std::string kept = KeptText(*report.plan);
   const std::string moments =
       use.num_with_moments == 0 ? "" : fmt::format(", {} with moments", Grouped(use.num_with_moments));
-  const std::string unused =
-      use.unused.empty() ? "" : fmt::format("; not used: {}", fmt::join(use.unused, ", "));
+  const std::string unused = use.unused.empty() ? "" : fmt::format("; not used: {}", fmt::join(use.unused, ", "));
   return Wrapped(
       fmt::format("start       {} {}, {}: {} ({}) loaded{}{}{}, {} ({}) generated{}{}; a rank loads {}{}",
                   kept.empty() ? "seed" : "continues", seed.path, ToText(seed), Counted(use.num_loaded, "parameter"),

@@ -80,7 +80,8 @@ static auto SeedUseOf(const Plan& plan) -> SeedUse {
   for (const Op& op : plan.section(SectionKind::Init).ops) {
     const StateUse state = FactsOf(op).state;
     if (state == StateUse::Load || state == StateUse::LoadMoment) {
-      use.read_by_rank = use.read_by_rank + VisitBody(op.body, [&](const auto& own) { return Cost(own, plan).written; });
+      use.read_by_rank =
+          use.read_by_rank + VisitBody(op.body, [&](const auto& own) { return Cost(own, plan).written; });
     }
   }
   return use;

@@ -199,8 +199,9 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
   }
   if (first.continued.is_set) {
     if (seed.manifest.published) {
-      return fail("it is a model of Hugging Face, which has no moments to go on with; write `seed` in the place of "
-                  "`continue`");
+      return fail(
+          "it is a model of Hugging Face, which has no moments to go on with; write `seed` in the place of "
+          "`continue`");
     }
     auto stage = StageOf(seed.manifest, [&](StagePart part) { return first.Keeps(part); });
     if (!stage) {

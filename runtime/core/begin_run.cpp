@@ -40,7 +40,8 @@ auto RankRunner::StartFirst() -> Status {
   }
   RETURN_IF_ERROR(CheckFirstState(rank_.binder()));
   // Moments are zero if none are loaded.
-  RETURN_IF_ERROR(CompareReplicas(rank_.binder(), std::span(StateRoles).first(seed.updates > 0 ? StateRoles.size() : 1)));
+  RETURN_IF_ERROR(
+      CompareReplicas(rank_.binder(), std::span(StateRoles).first(seed.updates > 0 ? StateRoles.size() : 1)));
   if (rank_.leads()) {
     TellFirst(reader.get());
   }
@@ -75,10 +76,9 @@ auto RankRunner::TellFirst(const CheckpointReader* reader) const -> void {
   const std::vector<bool> reads = ReadsSeed(rank_.plan());
   const auto read = std::count(reads.begin(), reads.end(), true);
   const std::string kept = KeptText(rank_.plan());
-  rank_.Say(fmt::format("run {}: {} {} ({}), {} parameters loaded{}{}, {} generated{} ({})\n",
-                        rank_.plan().run.run_id, kept.empty() ? "started from seed" : "continues", seed.path,
-                        ToText(seed), loaded, ConversionsOf(rank_.plan()),
-                        read == 0 ? "" : fmt::format(", {} read by rules", read),
+  rank_.Say(fmt::format("run {}: {} {} ({}), {} parameters loaded{}{}, {} generated{} ({})\n", rank_.plan().run.run_id,
+                        kept.empty() ? "started from seed" : "continues", seed.path, ToText(seed), loaded,
+                        ConversionsOf(rank_.plan()), read == 0 ? "" : fmt::format(", {} read by rules", read),
                         rank_.plan().parameters.size() - loaded - read, kept.empty() ? "" : "; " + kept, why));
   if (reader != nullptr && !kept.empty()) {
     for (const std::string& change : StageChanges(reader->manifest(), rank_.plan())) {

@@ -53,7 +53,8 @@ auto BoundRank::StartGuard() -> Status {
 }
 
 auto BoundRank::OpenTokens() -> Status {
-  ASSIGN_OR_RETURN(tokens_, TokenReader::Open(plan_.data, plan_.heads, {SamplesPerStep(plan_), plan_.run.schedule_steps()}));
+  ASSIGN_OR_RETURN(tokens_,
+                   TokenReader::Open(plan_.data, plan_.heads, {SamplesPerStep(plan_), plan_.run.schedule_steps()}));
   services_.tokens = tokens_.get();
   return Success{};
 }

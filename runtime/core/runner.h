@@ -69,7 +69,8 @@ class RankRunner {
   auto StartFirst() -> Status;
   /// Makes the first state. `seed`: the reader of the plan's seed; null if it has none.
   auto MakeFirstState(CheckpointReader* seed) -> Status;
-  /// Reports the first start, and what the state was made from. `reader`: that of its seed; null if it has none. For rank 0.
+  /// Reports the first start, and what the state was made from. `reader`: that of its seed; null if it has none. For
+  /// rank 0.
   auto TellFirst(const CheckpointReader* reader) const -> void;
   /// Brings the state back from a checkpoint of this run.
   auto Resume(const CheckpointInfo& newest) -> Status;

@@ -119,7 +119,8 @@ auto TokenReader::PositionOf(Split split, int64_t index) -> ErrorOr<std::optiona
     ASSIGN_OR_RETURN(sample, mixture_->At(index));
   }
   SourceStream& source = sources_[sample.source];
-  return std::optional(SourcePosition{&source.tokens(), source.BeginOfTrain(data_.sources[sample.source].first_sample + sample.index)});
+  return std::optional(
+      SourcePosition{&source.tokens(), source.BeginOfTrain(data_.sources[sample.source].first_sample + sample.index)});
 }
 
 auto TokenReader::PositionOfEval(int64_t index) -> std::optional<SourcePosition> {

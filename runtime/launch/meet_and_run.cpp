@@ -55,7 +55,8 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options, const Launch
 
 /// Returns a fingerprint of the token files on this host. Errors: they are missing or cannot be read.
 static auto FingerprintOf(const Plan& plan) -> ErrorOr<std::string> {
-  ASSIGN_OR_RETURN(const auto tokens, TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.schedule_steps()}));
+  ASSIGN_OR_RETURN(const auto tokens,
+                   TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.schedule_steps()}));
   return tokens->Fingerprint();
 }
 
