@@ -163,10 +163,10 @@ auto KeptText(const Plan& plan) -> std::string {
                        fresh == 0 ? "" : fmt::format(", {} with moments of 0", fresh == 1 ? "1 parameter begins" : fmt::format("{} parameters begin", fresh)));
   }
   text += plan.run.first_step > 0 ? fmt::format("; the schedule goes on at step {}", plan.run.first_step)
-                                  : "; the schedule begins anew";
+                                  : "; the schedule begins again";
   const auto taken = std::accumulate(plan.data.sources.begin(), plan.data.sources.end(), int64_t{0},
                                      [](int64_t sum, const TokenSource& source) { return sum + source.first_sample; });
-  text += taken > 0 ? fmt::format("; the data go on after {}", Counted(taken, "sample")) : "; the data begin anew";
+  text += taken > 0 ? fmt::format("; the data go on after {}", Counted(taken, "sample")) : "; the data begin again";
   return text;
 }
 

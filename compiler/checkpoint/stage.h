@@ -45,7 +45,7 @@ auto PutStage(const Manifest& manifest, const Stage& stage, Plan& plan) -> void;
 auto StageDifference(const Manifest& manifest, const Stage& stage, const Plan& plan) -> std::string;
 
 /// Returns "moments of 400 updates go on, 2 parameters begin with moments of 0; the schedule goes on at step 400; the
-/// data begin anew"; empty if the plan continues nothing.
+/// data begin again"; empty if the plan continues nothing.
 auto KeptText(const Plan& plan) -> std::string;
 
 /// Returns what a plan's run puts on record of the seed or the checkpoint that it begins from.

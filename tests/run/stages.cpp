@@ -1,5 +1,5 @@
 // Stages: runs that continue another run's checkpoint, by the programs. What goes on does so to the bit; what begins
-// anew is as in a run of its own; and nothing that cannot go on is taken without a word.
+// again is as in a run of its own; and nothing that cannot go on is taken without a word.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -106,7 +106,7 @@ TEST_F(Stages, BeginScheduleAndDataAnewByDefault) {
   RunStage("first", {"train.steps=6"});
   const std::string err =
       RunStage("second", Continue("first", "", {"train.steps=3", "batch.global=24", "optimizer.lr=1e-3"}));
-  EXPECT_THAT(err, AllOf(HasSubstr("moments of 6 updates go on; the schedule begins anew; the data begin anew"),
+  EXPECT_THAT(err, AllOf(HasSubstr("moments of 6 updates go on; the schedule begins again; the data begin again"),
                          HasSubstr("  batch.global 12 -> 24: an update is the mean over "),
                          HasSubstr("  optimizer.lr \"1e-2 * (1 - step / 40)\" -> 0.001: the rate is that of this stage")));
   EXPECT_EQ(ReadMetrics(training_ / "second").steps[0].lr, 1e-3);
@@ -231,8 +231,8 @@ TEST(RecipesOfStages, TrainOneAfterAnother) {
   }
   const std::vector<std::pair<std::string, std::string>> stages{
       {"1_short", "started from scratch"},
-      {"2_long", "moments of 3 updates go on; the schedule begins anew; the data begin anew"},
-      {"3_anneal", "moments of 6 updates go on; the schedule begins anew; the data begin anew"}};
+      {"2_long", "moments of 3 updates go on; the schedule begins again; the data begin again"},
+      {"3_anneal", "moments of 6 updates go on; the schedule begins again; the data begin again"}};
   for (const auto& [stage, says] : stages) {
     std::filesystem::copy_file(RepositoryPath("recipes/stages/" + stage + ".toml"), folder / (stage + ".toml"));
     std::vector<std::string> command{SHARDC_BINARY_DIR "/shardc", "run", folder / (stage + ".toml")};
