@@ -62,6 +62,7 @@ auto DeclareDoctor(CommandOptions& options) -> Action;
 auto DeclareEval(CommandOptions& options) -> Action;
 auto DeclareExport(CommandOptions& options) -> Action;
 auto DeclareHelp(CommandOptions& options) -> Action;
+auto DeclareInit(CommandOptions& options) -> Action;
 auto DeclareLogits(CommandOptions& options) -> Action;
 auto DeclareNew(CommandOptions& options) -> Action;
 auto DeclarePlan(CommandOptions& options) -> Action;

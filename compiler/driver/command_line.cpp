@@ -38,6 +38,8 @@ static constexpr Subcommand Rows[] = {
      "  shardc diff a.toml b.toml\n  shardc diff recipe.toml --set recompute.policy=full", DeclareDiff},
     {"run", "train from a recipe or a plan; a run that was stopped continues",
      "  shardc run recipe.toml\n  shardc run recipe.plan --run-dir /tmp/run", DeclareRun},
+    {"init", "write the checkpoint of step 0, from which runs on any mesh begin",
+     "  shardc init recipe.toml -o runs/first\n  shardc init recipe.toml -o runs/first --set mesh.dp=8", DeclareInit},
     {"eval", "evaluate a checkpoint on the held-out tokens",
      "  shardc eval recipe.toml --checkpoint runs/recipe/checkpoints/step-00000400\n"
      "  shardc eval recipe.toml --checkpoint DIR --format json",
@@ -268,7 +270,7 @@ static auto ReportUsage(const CLI::App& app, const CLI::ParseError& error, int a
   const auto used = app.get_subcommands();
   const std::string command = used.empty() ? "shardc" : "shardc " + used.front()->get_name();
   const Error usage = Fail(ExitCode::Usage, "{}\nsee `{} --help`", UsageText(app, error, argc, argv), command);
-  return ReportError(command == "shardc run" || command == "shardc eval" ? TellLaunchOf(usage) : usage);
+  return ReportError(command == "shardc run" || command == "shardc init" || command == "shardc eval" ? TellLaunchOf(usage) : usage);
 }
 
 auto RunCommandLine(int argc, const char* const* argv) -> ExitCode {

@@ -38,6 +38,8 @@ struct LaunchOptions {
   AttemptRequest request;
   /// Checkpoint to evaluate; empty: train.
   std::string eval_checkpoint;
+  /// Save the initial state, and take no step.
+  bool init = false;
   /// Request about that checkpoint, in the place of its loss.
   std::optional<GenerateRequest> generate;
   /// Why there is no plan, in a process whose launch others wait for.

@@ -87,6 +87,16 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   return training_.Run(begun_);
 }
 
+auto RankRunner::SaveFirst() -> Status {
+  ASSIGN_OR_RETURN(const auto step, Begin());
+  FAIL_IF(begun_.start.kind == AttemptStart::Kind::Checkpoint, ExitCode::Usage,
+          "{} has a checkpoint of the run {} at step {}; name another folder by -o", checkpoints_.directory(),
+          rank_.plan().run.run_id, step);
+  RETURN_IF_ERROR(rank_.RunSection(SectionKind::Save));
+  Note(fmt::format("step 0: saved {}", checkpoints_.writer().last_path()));
+  return Success{};
+}
+
 auto RankRunner::Answer(const std::function<Status()>& run) -> Status {
   std::unique_ptr<Progress> progress;
   if (rank_.leads() && context_.log != nullptr) {
@@ -159,6 +169,10 @@ static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {
   ASSIGN_OR_RETURN(auto runner, RankRunner::Create(context));
   if (context.options.dry) {
     return ExitCode::Ok;
+  }
+  if (context.options.init) {
+    const Status saved = runner->SaveFirst();
+    return saved ? ErrorOr<ExitCode>(ExitCode::Ok) : saved.error();
   }
   if (context.options.eval_checkpoint.empty()) {
     return runner->Train();

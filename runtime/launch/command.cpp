@@ -228,6 +228,7 @@ auto RunCommand(int argc, char** argv) -> int {
   DeclareRunOptions(app, texts);
   CLI::Option* const eval_option =
       app.add_option("--eval", options.eval_checkpoint, "evaluate this checkpoint instead of training");
+  app.add_flag("--init", options.init, "save the initial state, and take no step")->excludes(eval_option);
   app.add_option("--format", format, "format of the result: text or json")->check(CLI::IsMember({"text", "json"}));
   eval_option->excludes(app.get_option("--tune"));
   eval_option->excludes(app.get_option("--stop-after"));

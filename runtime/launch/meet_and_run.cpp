@@ -49,6 +49,7 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options, const Launch
 #define RUN_OPTION(Name, name, flag, Type, initial, help) facts.emplace_back(flag, Type##Option::FactOf(options.name));
 #include "schemas/run_options.def"
   facts.emplace_back("--eval", options.eval_checkpoint);
+  facts.emplace_back("--init", options.init ? "yes" : "no");
   facts.emplace_back("ids and what is asked of them", options.generate ? DigestOf(TextOf(*options.generate)) : "");
   return facts;
 }

@@ -180,6 +180,25 @@ TEST_F(Stages, AreReadByAnyMesh) {
   EXPECT_EQ(ManifestAt(Newest("one")).state.at("updates"), 6);
 }
 
+TEST_F(Stages, BeginFromACheckpointOfStepZeroAsFromScratch) {
+  const std::vector<std::string> command = training_.Command("init", {"-o", training_ / "zero"});
+  const Outcome made = RunProcess(command);
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("step 0: saved " + (training_ / "zero/step-00000000")));
+  EXPECT_FALSE(std::filesystem::exists(training_ / "runs"));
+  RunStage("scratch", {"train.steps=3"});
+  RunStage("begun", Continue("zero", "", {"train.steps=3"}));
+  EXPECT_EQ(TensorsOf(Newest("begun")), TensorsOf(Newest("scratch")));
+  RunStage("other", Continue("zero", "", {"train.steps=1", "mesh.dp=1", "mesh.tp=2"}));
+  EXPECT_NEAR(ReadMetrics(training_ / "other").steps[0].loss, ReadMetrics(training_ / "scratch").steps[0].loss, 1e-5);
+  // A checkpoint is replaced by no other.
+  const auto before = ContentsOf(training_ / "zero");
+  const Outcome again = RunProcess(command);
+  EXPECT_EQ(again.status, 2);
+  EXPECT_THAT(again.err, HasSubstr("it has a checkpoint, " + (training_ / "zero/step-00000000") + "; name another folder"));
+  EXPECT_EQ(ContentsOf(training_ / "zero"), before);
+}
+
 TEST_F(Stages, AreRefusedWhereStateDoesNotFit) {
   RunStage("first", {"train.steps=4"});
   struct Row {
