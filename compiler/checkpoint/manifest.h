@@ -96,7 +96,7 @@ struct ManifestSeed {
   int64_t step = 0;
   /// Of its manifest; empty where the run began from scratch.
   std::string digest;
-  /// Of a run that continues it: the updates that its count began with, what its schedules saw as the first step, and
+  /// The updates that the count of a run that continues it began with, what its schedules saw as the first step, and
   /// the steps of all stages before.
   int64_t updates = 0;
   int64_t first_step = 0;

@@ -17,7 +17,7 @@
 
 namespace shardc {
 
-/// What a checkpoint gives to the stage after it. What the stage does not take is 0.
+/// The part of a checkpoint that the stage after it takes. What it does not take is 0.
 struct Stage {
   int64_t updates = 0;
   int64_t first_step = 0;

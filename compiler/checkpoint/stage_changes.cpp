@@ -42,7 +42,7 @@ constexpr std::array Consequences{
     Consequence{"train.steps", "of this stage alone"},
 };
 
-/// Keys of which each stage has its own, or that only a start from rules reads.
+/// Returns true for keys of which each stage has its own, or that only a start from rules reads.
 auto IsOfEachStage(std::string_view key) -> bool {
   return key.starts_with("start.") || key.starts_with("init.") || key.starts_with("run.") ||
          key.starts_with("checkpoint.") || key == "model.preset";

@@ -9,8 +9,8 @@
 
 namespace shardc {
 
-/// Returns "model.seq 1024 -> 4096: positions from 1024 on were not trained"; empty if nothing differs, or one of both
-/// has no recipe. A default that is spelled out is no change.
+/// Returns texts such as "model.seq 1024 -> 4096: longer positions than before were not trained"; none if nothing
+/// differs, or one of both has no recipe. A default that is spelled out changes nothing.
 auto StageChanges(const Manifest& manifest, const Plan& plan) -> std::vector<std::string>;
 
 }  // namespace shardc

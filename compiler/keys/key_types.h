@@ -77,7 +77,7 @@ struct FirstStartOf {
   /// The one of these two that a table has. The key of the second is `continue`.
   typename Form::template Leaf<std::string> seed = {};
   typename Form::template Leaf<std::string> continued = {};
-  /// What a run that continues a checkpoint does not take from it: words of StagePart. Unset: DefaultReset.
+  /// The words of StagePart that a run does not take from the checkpoint that it continues. Unset: DefaultReset.
   typename Form::template Leaf<std::vector<std::string>> reset = {};
   typename Form::template Leaf<std::vector<std::string>> missing = {};
   typename Form::template Leaf<std::vector<std::string>> unused = {};

@@ -130,7 +130,7 @@ struct RunSettings {
   std::string checkpoint_dir;
   int64_t checkpoint_keep = DefaultCheckpointKeep;
   int64_t steps = 0;
-  /// What schedules see as the first step, where the run goes on with the schedule of an earlier stage.
+  /// The step that schedules see first, where the run goes on with the schedule of an earlier stage.
   int64_t first_step = 0;
   /// The longest time of a launch; 0: no limit.
   double max_minutes = 0;

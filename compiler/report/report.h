@@ -47,7 +47,7 @@ struct SeedUse {
   int64_t read_elements = 0;
   int64_t num_generated = 0;
   int64_t generated_elements = 0;
-  /// Of those that are loaded, the ones whose moments are loaded too.
+  /// The number of loaded ones whose moments are loaded too.
   int64_t num_with_moments = 0;
   /// Globs over tensors that nothing uses, as the recipe names them.
   std::vector<std::string> unused;

@@ -1,6 +1,7 @@
 // What a checkpoint has otherwise than a run.
 #pragma once
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <string>

@@ -140,7 +140,7 @@ TEST_F(Stages, GoOnAfterEachRestart) {
                                  HasSubstr("put `start.first` back")));
 }
 
-/// The new update of a parameter that was frozen is that of a first step: the bias correction counts its own updates.
+// The first update of a parameter that was frozen is that of a first step: the bias correction counts its own updates.
 TEST_F(Stages, CountUpdatesOfEachParameter) {
   const std::string name = "model.embed_tokens.weight";
   RunStage("frozen", {"train.steps=6", "optimizer.frozen=[\"model.embed*\"]"});
@@ -242,7 +242,7 @@ TEST_F(Stages, KeepNoPositionInOtherFiles) {
   RunStage("second", Continue("first", "", {"train.steps=1"}));
 }
 
-/// The recipes that users begin from, small.
+// Trains the recipes that users begin from, small.
 TEST(RecipesOfStages, TrainOneAfterAnother) {
   const TemporaryFolder folder;
   for (const char* file : {"web.bin", "books.bin", "best.bin"}) {
