@@ -104,8 +104,10 @@ auto RankRunner::Resume(const CheckpointInfo& newest) -> Status {
 
 auto RankRunner::TellResumed(const CheckpointInfo& newest) const -> void {
   const Manifest& manifest = checkpoints_.manifest();
-  rank_.Say(fmt::format("run {}: resumed from {} at step {}\n", rank_.plan().run.run_id, newest.path,
-                        rank_.CompletedSteps()));
+  const RunSettings& run = rank_.plan().run;
+  rank_.Say(rank_.CompletedSteps() < run.steps
+                ? fmt::format("run {}: resumed from {} at step {}\n", run.run_id, newest.path, rank_.CompletedSteps())
+                : fmt::format("run {}: finished at step {}, by {}\n", run.run_id, rank_.CompletedSteps(), newest.path));
   if (!rank_.context().data_digests.empty() && manifest.data.digests.empty()) {
     rank_.Say("the checkpoint holds no digest of all bytes of the token files: a sample of them was compared\n");
   }
