@@ -31,7 +31,8 @@ auto RankRunner::StartFirst() -> Status {
                     .path = seed.path,
                     .step = seed.step,
                     .run_id = seed.run_id,
-                    .digest = seed.manifest};
+                    .digest = seed.manifest,
+                    .steps_before = seed.steps_before};
   }
   const auto kernels = SharedInitKernels();
   RETURN_IF_ERROR(MakeFirstState(reader.get()));

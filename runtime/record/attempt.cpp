@@ -166,6 +166,9 @@ auto Attempt::RecordStart(const AttemptStart& start, const std::map<std::string,
               {"run_id", start.run_id},
               {"step", start.step},
               {"digest", start.digest}};
+      if (start.steps_before > 0) {
+        from["steps_before"] = start.steps_before;
+      }
       break;
     case AttemptStart::Kind::Checkpoint:
       from = {{"kind", "checkpoint"}, {"path", start.path}, {"step", start.step}};

@@ -45,6 +45,8 @@ struct AttemptStart {
   /// Of a seed: its run, and the digest of its manifest.
   std::string run_id;
   std::string digest;
+  /// The steps of all stages up to it, of a run that continues a checkpoint.
+  int64_t steps_before = 0;
 };
 
 class Attempt {

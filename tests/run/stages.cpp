@@ -98,6 +98,7 @@ TEST_F(Stages, WithNothingResetAreOneRun) {
     EXPECT_EQ(manifest.step, 5);
     EXPECT_EQ(manifest.state.at("updates"), 12);
     EXPECT_EQ(manifest.seed.steps_before, 7);
+    EXPECT_THAT(ReadText(training_ / "second/attempts/0001/attempt.json"), HasSubstr("\"steps_before\": 7"));
     EXPECT_EQ(manifest.data.first_samples, std::vector<int64_t>{84});
   }
 }
