@@ -52,8 +52,7 @@ static auto TypeSchema(std::string_view type) -> Json {
                        {"continue", {{"type", "string"}}},
                        {"reset", {{"type", "array"}, {"items", {{"enum", EnumNames<StagePart>::names}}}}},
                        {"missing", globs},
-                       {"unused", globs}}},
-                     {"anyOf", {{{"required", {"seed"}}}, {{"required", {"continue"}}}}}};
+                       {"unused", globs}}}};
     return {{"anyOf", {{{"type", "string"}}, table}}};
   }
   CHECK(type == "Condition", "type {}", type);
