@@ -270,7 +270,8 @@ static auto ReportUsage(const CLI::App& app, const CLI::ParseError& error, int a
   const auto used = app.get_subcommands();
   const std::string command = used.empty() ? "shardc" : "shardc " + used.front()->get_name();
   const Error usage = Fail(ExitCode::Usage, "{}\nsee `{} --help`", UsageText(app, error, argc, argv), command);
-  return ReportError(command == "shardc run" || command == "shardc init" || command == "shardc eval" ? TellLaunchOf(usage) : usage);
+  return ReportError(
+      command == "shardc run" || command == "shardc init" || command == "shardc eval" ? TellLaunchOf(usage) : usage);
 }
 
 auto RunCommandLine(int argc, const char* const* argv) -> ExitCode {

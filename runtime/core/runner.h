@@ -26,8 +26,8 @@ class RankRunner {
 
   /// Trains: begins or comes back, then steps to the end. Collective.
   auto Train() -> ErrorOr<ExitCode>;
-  /// Saves the state that a run begins with, as the checkpoint of step 0. Errors: the folder has a checkpoint of the run.
-  /// Collective.
+  /// Saves the state that a run begins with, as the checkpoint of step 0. Errors: the folder has a checkpoint of the
+  /// run. Collective.
   auto SaveFirst() -> Status;
   /// Evaluates the parameters of a checkpoint: the mean loss over the held-out samples, in nats a token. Collective.
   auto Evaluate(const std::string& checkpoint) -> ErrorOr<double>;

@@ -24,9 +24,9 @@ constexpr std::string_view TypeNames[] = {
 /// Ops that compute no numbers of their own: structure, data, collectives, and the life of the state. Their tests run
 /// with the executor, the communicators, the data, init and checkpoint folders.
 constexpr OpKind NotNumeric[] = {
-    OpKind::Repeat,       OpKind::EndRepeat,      OpKind::Carry,     OpKind::Release,       OpKind::Control,
-    OpKind::LoadTokens,   OpKind::LoadTargets,    OpKind::AllGather, OpKind::ReduceScatter, OpKind::AllReduce,
-    OpKind::Initialize,   OpKind::LoadParameter,  OpKind::SaveBegin, OpKind::SaveShard,     OpKind::SaveCommit,
+    OpKind::Repeat,       OpKind::EndRepeat,      OpKind::Carry,      OpKind::Release,       OpKind::Control,
+    OpKind::LoadTokens,   OpKind::LoadTargets,    OpKind::AllGather,  OpKind::ReduceScatter, OpKind::AllReduce,
+    OpKind::Initialize,   OpKind::LoadParameter,  OpKind::SaveBegin,  OpKind::SaveShard,     OpKind::SaveCommit,
     OpKind::RestoreShard, OpKind::RestoreScalars, OpKind::LoadMoment,
 };
 
