@@ -18,7 +18,16 @@ static auto StateByName(const std::string& name) -> std::optional<CheckpointStat
   if (dot == std::string::npos || !IsCheckpointName(name.substr(0, dot))) {
     return std::nullopt;
   }
-  return name.substr(dot).starts_with(".tmp-") ? CheckpointState::Temporary : CheckpointState::Aside;
+  const std::string_view ending = std::string_view(name).substr(dot);
+  if (ending.starts_with(".tmp-")) {
+    return CheckpointState::Temporary;
+  }
+  // Others are the user's own.
+  const auto is_aside = [&](std::string_view word) {
+    const auto number = ending.starts_with(word) ? ending.substr(word.size()) : "";
+    return !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return is_aside(".replaced-") || is_aside(".damaged-") ? std::optional(CheckpointState::Aside) : std::nullopt;
 }
 
 /// Compares the files of an open checkpoint with their sizes in its manifest.

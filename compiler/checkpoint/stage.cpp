@@ -5,6 +5,7 @@
 
 #include "compiler/base/text/numbers_and_lines.h"
 
+#include "compiler/base/plan_limits.h"
 #include "compiler/checkpoint/checked_multiply.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/plan/header.h"
@@ -22,6 +23,8 @@ static auto SamplesTaken(const Manifest& manifest) -> ErrorOr<std::map<std::stri
   };
   if (data.sources.empty()) {
     ASSIGN_OR_RETURN(const auto samples, CheckedMultiply(manifest.step, samples_per_step));
+    FAIL_IF(samples_per_step < 1 || samples > MostCount, ExitCode::Checkpoint,
+            "its manifest has {} tokens per step of samples of {}", data.tokens_per_step, data.seq);
     return std::map<std::string, int64_t>{{"", before(0) + samples}};
   }
   DataSource mixture;
@@ -105,8 +108,10 @@ static auto FirstUpdateOf(const Manifest& manifest, const Stage& stage, const Pl
   if (!parameter.trainable || stage.updates == 0) {
     return 0;
   }
+  // A copy of another parameter has been trained in no step.
   const auto block = LoadedBlockOf(parameter);
-  const auto tensor = block && block->indices.empty() ? manifest.tensors.find(block->tensor) : manifest.tensors.end();
+  const bool is_own = block && block->indices.empty() && block->tensor == parameter.name;
+  const auto tensor = is_own ? manifest.tensors.find(parameter.name) : manifest.tensors.end();
   return tensor != manifest.tensors.end() && HasMoments(manifest, tensor->second, plan.run.optimizer)
              ? tensor->second.first_update
              : stage.updates;

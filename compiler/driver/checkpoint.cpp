@@ -170,6 +170,27 @@ static auto CompareTwo(const CheckpointOptions& options) -> ErrorOr<ExitCode> {
   return IsSame(*compared) ? ExitCode::Ok : ExitCode::Differs;
 }
 
+/// Checks that a directory holds what saves write, and nothing else. Errors: it is no directory, or holds another file.
+static auto CheckRemovable(const Descriptor& parent, const FoundCheckpoint& own) -> Status {
+  const auto refused = [&](const std::string& why) {
+    return Fail(ExitCode::Checkpoint, "{} is not removed: {}; nothing was removed", own.path, why);
+  };
+  const auto directory = OpenDirectoryAt(parent, own.name);
+  const auto names = directory ? ListDirectory(*directory) : directory.error();
+  if (!names) {
+    return refused(names.error().message);
+  }
+  for (const std::string& name : *names) {
+    const bool is_of_rank = name.starts_with("rank-") && (name.ends_with(".safetensors") || name.ends_with(".blocks"));
+    const auto status = StatusAt(*directory, name);
+    const bool is_ours = own.manifest && own.manifest->files.contains(name);
+    if (!status || status->kind != EntryKind::File || !(is_of_rank || is_ours || name.starts_with(ManifestName))) {
+      return refused(fmt::format("it holds {}, which no save wrote; move that away", PrintableLine(name)));
+    }
+  }
+  return Success{};
+}
+
 /// Removes a checkpoint. First its name goes, at once; then its files: never is half a checkpoint found under a good
 /// name.
 static auto RemoveOne(const Descriptor& parent, const FoundCheckpoint& own, const std::string& tag) -> Status {
@@ -189,14 +210,14 @@ static auto RemoveAll(const FoundCheckpoints& found) -> Status {
   ASSIGN_OR_RETURN(const auto lease, Lease::Acquire(found.directory, "removed", std::move(lease_options)));
   ASSIGN_OR_RETURN(const auto parent, OpenDirectory(PosixFs(), found.directory));
   constexpr size_t TagDigits = 8;
-  Status all_removed = Success{};
+  for (const FoundCheckpoint& own : found.all) {
+    RETURN_IF_ERROR(CheckRemovable(parent, own));
+  }
   for (const FoundCheckpoint& own : found.all) {
     RETURN_IF_ERROR(lease->Check());
-    const Status removed = RemoveOne(parent, own, lease->token().substr(0, TagDigits));
-    // A directory that holds another stays, and the others go.
-    all_removed = all_removed ? removed : all_removed;
+    RETURN_IF_ERROR(RemoveOne(parent, own, lease->token().substr(0, TagDigits)));
   }
-  return all_removed;
+  return Success{};
 }
 
 static auto RemoveCheckpoints(const CheckpointOptions& options) -> Status {

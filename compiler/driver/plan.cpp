@@ -295,7 +295,9 @@ static auto CheckReportOptions(const PlanOptions& options) -> Status {
   if (const auto budget = ParseBudget(options.fit); !budget) {
     return budget.error();
   }
-  const std::string part = !options.stop_after.empty() ? "--stop-after" : other;
+  const std::string part = !options.stop_after.empty() ? "--stop-after"
+                           : !options.disabled.empty() ? "--disable"
+                                                       : other;
   return part.empty() ? Status(Success{})
                       : Fail(ExitCode::Usage, "--fit judges whole plans, and {} asks for something else", part);
 }

@@ -189,7 +189,7 @@ auto TakeRecipeOfRun(RecipeOptions& options, std::string& checkpoint) -> Status 
     const JsonReader attempt(json, ExitCode::Environment);
     ASSIGN_OR_RETURN(const auto asked, attempt.Object("asked"));
     RecipeOptions found = options;
-    ASSIGN_OR_RETURN(found.resolved_from, asked.String("recipe"));
+    ASSIGN_OR_RETURN(found.resolved_from, asked.String(asked.Has("recipe") ? "recipe" : "plan"));
     found.path = (folder / ResolvedRecipeName).string();
     const bool has_begun = attempt.Has("began_from");
     if (has_begun || !taken) {

@@ -11,7 +11,8 @@
 
 namespace shardc {
 
-/// Returns the meshes with other ranks along dp that fill whole hosts, or a divisor of one, fewest ranks first.
+/// Returns the mesh as it is, and those with other ranks along dp that fill whole hosts, or a divisor of one, fewest
+/// ranks first.
 static auto MeshesOf(const MemoryBudget& budget, const Mesh& now) -> std::vector<Mesh> {
   const int64_t of_host = RanksOfHost(budget, now);
   const int64_t others = now.num_ranks() / now.size(Axis::Dp);
@@ -21,7 +22,10 @@ static auto MeshesOf(const MemoryBudget& budget, const Mesh& now) -> std::vector
     mesh.set_size(Axis::Dp, dp);
     mesh.hosts = std::max<int64_t>(1, dp * others / of_host);
     const bool is_whole = dp * others > of_host ? dp * others % of_host == 0 : of_host % (dp * others) == 0;
-    if (is_whole && dp % now.size(Axis::DpInner) == 0 && mesh.HostsAreBoxes()) {
+    if (dp == now.size(Axis::Dp)) {
+      // The recipe's own ranks count as they are: no answer has more if they fit.
+      meshes.push_back(now);
+    } else if (is_whole && dp % now.size(Axis::DpInner) == 0 && mesh.HostsAreBoxes()) {
       meshes.push_back(mesh);
     }
   }

@@ -142,28 +142,56 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
   }
 }
 
-/// Returns the checkpoint that is continued: the directory itself, or the newest one of a run directory. A run that has
-/// begun stays with the one that it began from, as long as that is there or the run has a checkpoint of its own.
-static auto ContinuedPath(const std::string& path, const Recipe& recipe, const std::string& run_dir) -> std::string {
+namespace {
+
+/// What a run continues: the path of a checkpoint, and what the run has on record of it, if it goes by that.
+struct Continued {
+  std::string path;
+  std::optional<SeedContents> on_record;
+};
+
+}  // namespace
+
+/// Returns the checkpoint of the greatest step in a folder, by names: one that is not whole counts too.
+static auto LastIn(const std::filesystem::path& folder) -> std::string {
+  std::error_code unknown;
+  std::string last;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, unknown)) {
+    if (IsCheckpointName(entry.path().filename().string())) {
+      last = std::max(last, entry.path().string());
+    }
+  }
+  return last;
+}
+
+/// Returns what is continued: the directory itself, or the newest checkpoint of a run directory. A run with a
+/// checkpoint of its own goes by its record, whatever became of the stage before. One that has begun and saved nothing
+/// stays with the checkpoint that it began from, as long as that is there.
+static auto ContinuedFrom(const std::string& path, const Recipe& recipe, const std::string& run_dir) -> Continued {
   namespace fs = std::filesystem;
   std::error_code unknown;
   const fs::path folder(path);
-  if (fs::exists(folder / ManifestName, unknown) || IsCheckpointName(folder.filename().string())) {
-    return path;
-  }
-  const std::string newest = NewestBelow(path);
+  const bool is_one = fs::exists(folder / ManifestName, unknown) || IsCheckpointName(folder.filename().string());
+  const std::string newest = is_one ? "" : NewestBelow(path);
+  const fs::path parent = is_one           ? folder.parent_path()
+                          : newest.empty() ? folder / "checkpoints"
+                                           : fs::path(newest).parent_path();
   const auto opened = OpenDirectory(PosixFs(), run_dir);
   auto text = opened ? ReadFileAt(*opened, SeedRecordName, MaxManifestBytes) : opened.error();
-  const auto begun = text ? SeedContentsFromRecord(*std::move(text)) : text.error();
-  if (begun) {
+  auto begun = text ? SeedContentsFromRecord(*std::move(text)) : text.error();
+  if (begun && !begun->manifest.published) {
+    const std::string name = CheckpointName(begun->manifest.step);
     const std::string own = recipe.checkpoint.dir.is_set ? ResolvedPath(recipe, *recipe.checkpoint.dir) : run_dir;
-    const fs::path of_record = (newest.empty() ? folder / "checkpoints" : fs::path(newest).parent_path()) /
-                               CheckpointName(begun->manifest.step);
-    if (fs::exists(of_record / ManifestName, unknown) || !NewestBelow(own).empty()) {
-      return of_record.string();
+    const bool is_meant = !is_one || folder.filename() == name;
+    if (is_meant && !NewestBelow(own).empty()) {
+      return {.path = (parent / name).string(), .on_record = *std::move(begun)};
+    }
+    if (is_meant && fs::exists(parent / name / ManifestName, unknown)) {
+      return {.path = (parent / name).string(), .on_record = {}};
     }
   }
-  return newest.empty() ? path : newest;
+  // The last one is not passed over for an older one.
+  return {.path = newest.empty() ? path : LastIn(parent), .on_record = {}};
 }
 
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint> {
@@ -179,13 +207,16 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
     return std::nullopt;
   };
   SeedCheckpoint seed;
-  seed.path = SeedPathOf(recipe);
+  Continued continued{.path = SeedPathOf(recipe), .on_record = {}};
   if (first.continued.is_set) {
-    seed.path = ContinuedPath(seed.path, recipe, run_dir);
+    continued = ContinuedFrom(continued.path, recipe, run_dir);
   }
+  seed.path = std::move(continued.path);
   const auto directory = OpenDirectory(PosixFs(), seed.path);
   const bool is_there = directory && HoldsSeed(*directory);
-  auto contents = is_there ? ReadSeedContents(*directory) : ReadRecord(run_dir, seed.path);
+  auto contents = continued.on_record ? ErrorOr<SeedContents>(*std::move(continued.on_record))
+                  : is_there          ? ReadSeedContents(*directory)
+                                      : ReadRecord(run_dir, seed.path);
   if (!contents) {
     return fail(contents.error().message);
   }

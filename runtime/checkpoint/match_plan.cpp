@@ -141,8 +141,10 @@ auto MatchRunsSeed(const Manifest& manifest, const CheckpointReaderOptions& opti
   const ManifestSeed& there = manifest.seed;
   const std::string stage = StageOfRunDifference(manifest, *options.plan);
   FAIL_IF(!stage.empty(), ExitCode::Checkpoint,
-          "the run continues {}, and {}; put `start.first` back, or start another run: {}",
-          ToText(Seed{.run_id = there.run_id, .step = there.step}), stage, OptionsOfAnotherRun(options));
+          "the run {}, and {}; put `start.first` back, or start another run: {}",
+          there.digest.empty() ? "began from scratch"
+                               : "continues " + ToText(Seed{.run_id = there.run_id, .step = there.step}),
+          stage, OptionsOfAnotherRun(options));
   // Where no recipe was recorded, nor was a seed.
   if (!seed.is_set() || there.digest == seed.manifest || manifest.recipe.empty()) {
     return Success{};

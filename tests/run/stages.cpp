@@ -133,6 +133,9 @@ TEST_F(Stages, GoOnAfterEachRestart) {
   EXPECT_EQ(TensorsOf(Newest("second")), TensorsOf(Newest("whole")));
   std::filesystem::remove_all(training_ / "first");
   EXPECT_THAT(RunStage("second", Continue("first", "", {"train.steps=6"})), HasSubstr("complete, 6 of 6 steps"));
+  // Nor does it matter what became of the run before, once there is a checkpoint of its own.
+  RunStage("first", {"train.steps=4", "model.layers=1"});
+  EXPECT_THAT(RunStage("second", Continue("first", "", {"train.steps=6"})), HasSubstr("finished at step 6, by "));
   // Without what it continues it would be another run.
   const Outcome without = training_.Run("second", {"start.run_id=second", "train.steps=7"});
   EXPECT_EQ(without.status, 5);
@@ -168,6 +171,34 @@ TEST_F(Stages, CountUpdatesOfEachParameter) {
   RunStage("longer", Continue("frozen", "", {"train.steps=3", "optimizer.lr=1e-3"}));
   EXPECT_EQ(TensorsOf(Newest("third")), TensorsOf(Newest("longer")));
   EXPECT_EQ(ManifestAt(Newest("third")).tensors.at(name).first_update, 6);
+}
+
+/// A parameter that a rule copies from another was trained in no step, and has no moments.
+TEST_F(Stages, CopiesBeginWithoutMoments) {
+  RunStage("first", {"train.steps=4"});
+  const Sets copy = {"train.steps=1",
+                     "init.rule=[{match=\"lm_head.weight\", value=\"seed('model.embed_tokens.weight')\"}]"};
+  const std::string err = RunStage(
+      "copied", Continue("first", ", missing = [\"lm_head.weight\"], unused = [\"lm_head.weight\"]", copy));
+  EXPECT_THAT(err, HasSubstr("moments of 4 updates go on, 1 parameter begins with moments of 0"));
+  EXPECT_EQ(ManifestAt(Newest("copied")).tensors.at("lm_head.weight").first_update, 4);
+}
+
+TEST_F(Stages, TakeTheLastCheckpointOrNone) {
+  RunStage("first", {"train.steps=4", "checkpoint.every=2"});
+  std::filesystem::remove(Newest("first") + "/manifest.json");
+  const Outcome outcome = training_.Run("second", Continue("first", "", {"start.run_id=second"}));
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("the checkpoint \"first\" cannot be read: "));
+}
+
+/// What is held out is not what the stage goes on with.
+TEST_F(Stages, MayEvaluateOnOtherTokens) {
+  RunStage("first", {"train.steps=4", "data.eval_tokens=0"});
+  WriteBin(training_ / "eval.bin", EasyTokens(500));
+  RunStage("second", Continue("first", ", reset = []", {"train.steps=1", "data.eval_tokens=0", "data.eval=[\"eval.bin\"]"}));
+  WriteBin(training_ / "other.bin", EasyTokens(600));
+  RunStage("third", Continue("second", ", reset = []", {"train.steps=1", "data.eval_tokens=0", "data.eval=[\"other.bin\"]"}));
 }
 
 TEST_F(Stages, AreReadByAnyMesh) {
