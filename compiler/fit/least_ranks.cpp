@@ -22,7 +22,7 @@ static auto MeshesOf(const MemoryBudget& budget, const Mesh& now) -> std::vector
     mesh.set_size(Axis::Dp, dp);
     mesh.hosts = std::max<int64_t>(1, dp * others / of_host);
     const bool is_whole = dp * others > of_host ? dp * others % of_host == 0 : of_host % (dp * others) == 0;
-    if (dp == now.size(Axis::Dp)) {
+    if (dp == now.size(Axis::Dp) && !is_whole) {
       // The recipe's own ranks count as they are: no answer has more if they fit.
       meshes.push_back(now);
     } else if (is_whole && dp % now.size(Axis::DpInner) == 0 && mesh.HostsAreBoxes()) {

@@ -140,8 +140,7 @@ auto MatchRunsSeed(const Manifest& manifest, const CheckpointReaderOptions& opti
   const Seed& seed = options.plan->seed;
   const ManifestSeed& there = manifest.seed;
   const std::string stage = StageOfRunDifference(manifest, *options.plan);
-  FAIL_IF(!stage.empty(), ExitCode::Checkpoint,
-          "the run {}, and {}; put `start.first` back, or start another run: {}",
+  FAIL_IF(!stage.empty(), ExitCode::Checkpoint, "the run {}, and {}; put `start.first` back, or start another run: {}",
           there.digest.empty() ? "began from scratch"
                                : "continues " + ToText(Seed{.run_id = there.run_id, .step = there.step}),
           stage, OptionsOfAnotherRun(options));

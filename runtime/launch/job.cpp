@@ -25,7 +25,7 @@ static auto MayContinue(const Job& job, const SignalScope* signals, const std::s
 }
 
 static auto Trains(const LaunchOptions& options) -> bool {
-  return !options.run_dir.empty() && options.eval_checkpoint.empty();
+  return !options.run_dir.empty() && options.eval_checkpoint.empty() && !options.init;
 }
 
 static auto HostOf(const Job& job) -> int64_t { return job.meeting == nullptr ? 0 : job.meeting->place().host(); }

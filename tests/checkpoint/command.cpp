@@ -353,6 +353,26 @@ TEST(CheckpointCommand, RemovesNothingOfAnOwner) {
   EXPECT_EQ(Checkpoint({"verify", saved.run()}).code, ExitCode::Ok);
 }
 
+TEST(CheckpointCommand, RemovesNothingOfTheUsers) {
+  const Saved saved(TwoByTwo, {10, 20});
+  std::filesystem::copy(saved / "step-00000010", saved / "step-00000010.mybackup");
+  std::filesystem::copy(saved / "step-00000010", saved / "step-00000030");
+  WriteText(saved / "step-00000030/notes.txt", "mine");
+  const std::vector<std::string> all = StepsIn(saved.dir());
+  const Said said = Checkpoint({"remove", saved.run(), "--yes"});
+  EXPECT_EQ(said.code, ExitCode::Checkpoint);
+  EXPECT_THAT(said.err, HasSubstr("step-00000030 is not removed: it holds notes.txt, which no save wrote; move that "
+                                  "away; nothing was removed"));
+  EXPECT_EQ(StepsIn(saved.dir()), all);
+  // Nor is a link followed.
+  std::filesystem::rename(saved / "step-00000030", saved / "elsewhere");
+  std::filesystem::create_directory_symlink(saved / "elsewhere", saved / "step-00000030");
+  EXPECT_EQ(Checkpoint({"remove", saved.run(), "--yes"}).code, ExitCode::Checkpoint);
+  std::filesystem::remove(saved / "step-00000030");
+  EXPECT_EQ(Checkpoint({"remove", saved.run(), "--yes"}).code, ExitCode::Ok);
+  EXPECT_THAT(StepsIn(saved.dir()), ElementsAre("elsewhere", "step-00000010.mybackup"));
+}
+
 TEST(CheckpointCommand, RefusesOtherUse) {
   const Saved saved(OneRank);
   const auto why = [](const std::vector<std::string>& arguments) {
