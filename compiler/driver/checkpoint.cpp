@@ -170,7 +170,7 @@ static auto CompareTwo(const CheckpointOptions& options) -> ErrorOr<ExitCode> {
   return IsSame(*compared) ? ExitCode::Ok : ExitCode::Differs;
 }
 
-/// Checks that a directory holds what saves write, and nothing else. Errors: it is no directory, or holds another file.
+/// Checks that a directory holds what saves write alone. Errors: it cannot be listed, or holds another file.
 static auto CheckRemovable(const Descriptor& parent, const FoundCheckpoint& own) -> Status {
   const auto refused = [&](const std::string& why) {
     return Fail(ExitCode::Checkpoint, "{} is not removed: {}; nothing was removed", own.path, why);

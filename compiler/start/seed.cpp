@@ -144,7 +144,7 @@ static auto CheckPublished(const Manifest& manifest, const Recipe& recipe, Diagn
 
 namespace {
 
-/// What a run continues: the path of a checkpoint, and what the run has on record of it, if it goes by that.
+/// The checkpoint that a run continues, and what the run has on record of it, if it goes by that.
 struct Continued {
   std::string path;
   std::optional<SeedContents> on_record;

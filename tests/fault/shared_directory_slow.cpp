@@ -109,7 +109,8 @@ TEST_F(TwoLaunches, OfOneDirectoryOneTrains) {
 }
 
 TEST_F(TwoLaunches, OneThatIsStoppedForTooLongLosesItAndTouchesNothing) {
-  const Training training({"train.steps=2000", "train.eval_every=0", "checkpoint.every=1"});
+  // More than the second takes until the first has seen that it is replaced, however busy the machine is.
+  const Training training({"train.steps=20000", "train.eval_every=0", "checkpoint.every=1"});
   const std::string dir = fmt::format("checkpoint.dir=\"{}\"", training / "shared");
   Process first(training.RunCommand("first", {dir}));
   ASSERT_TRUE(first.Await([&] { return std::filesystem::exists(training / ("shared/" + CheckpointNameOf(3))); }))

@@ -173,7 +173,7 @@ TEST_F(Stages, CountUpdatesOfEachParameter) {
   EXPECT_EQ(ManifestAt(Newest("third")).tensors.at(name).first_update, 6);
 }
 
-/// A parameter that a rule copies from another was trained in no step, and has no moments.
+// A parameter that a rule copies from another was trained in no step, and has no moments.
 TEST_F(Stages, CopiesBeginWithoutMoments) {
   RunStage("first", {"train.steps=4"});
   const Sets copy = {"train.steps=1",
@@ -192,7 +192,7 @@ TEST_F(Stages, TakeTheLastCheckpointOrNone) {
   EXPECT_THAT(outcome.err, HasSubstr("the checkpoint \"first\" cannot be read: "));
 }
 
-/// What is held out is not what the stage goes on with.
+// A stage goes on in what it trains on, and may hold out other tokens.
 TEST_F(Stages, MayEvaluateOnOtherTokens) {
   RunStage("first", {"train.steps=4", "data.eval_tokens=0"});
   WriteBin(training_ / "eval.bin", EasyTokens(500));
