@@ -47,14 +47,16 @@ WRAPPERS = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module."
 MOMENTS = ("exp_avg", "exp_avg_sq")
 STATE = re.compile(r"^(?:.*?\.)?state\.(.+)\.(exp_avg|exp_avg_sq|max_exp_avg_sq|momentum_buffer|step)$")
 # State of a trainer that has no counterpart here.
-TRAINER = re.compile(r"^(?:train_state|lr_scheduler|dataloader|scheduler|rng_state|step)(?:\.|$)|(?:^|\.)param_groups\.|^(?:epoch|iteration)$")
+TRAINER = re.compile(r"^(?:train_state|lr_scheduler|dataloader|scheduler|rng_state|step|epoch|iteration)(?:\.|$)|(?:^|\.)param_groups\.")
+# The recipe has its own.
+SETTINGS = re.compile(r"(?:^|\.)param_groups\.")
 ROTARY = re.compile(r"\.self_attn\.[qk]_(?:proj\.(?:weight|bias)|norm\.weight)$")
 INTERLEAVED, HALVES = "interleaved", "halves"
 
 
 @dataclasses.dataclass
 class Model:
-    """What the recipe computes: [model] with its defaults, and the shapes of its parameters."""
+    """What the recipe computes: its sizes, and the shapes of its parameters."""
     sizes: dict[str, str]
     shapes: dict[str, tuple[int, ...]]
 

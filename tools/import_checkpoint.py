@@ -19,7 +19,7 @@ import sys
 import time
 
 from checkpoint_archives import FORMATS, ITEM_BYTES, Failure
-from checkpoint_names import (HALVES, HUGGING_FACE, INTERLEAVED, MOMENTS, ORDER_HELP, ROTARY, STATE, TABLES, TRAINER, Found, Matcher, Model, listed,
+from checkpoint_names import (HALVES, HUGGING_FACE, INTERLEAVED, MOMENTS, ORDER_HELP, ROTARY, SETTINGS, STATE, TABLES, TRAINER, Found, Matcher, Model, listed,
                               plain, read_names, rotary_of, row_order, table_of)
 from checkpoint_output import BLOCKS, MANIFEST, TENSORS, TYPES, BlockWriter, Folder, header_of, manifest_text, write_durably, xxh3_128
 from checkpoint_sources import open_source
@@ -27,12 +27,14 @@ from checkpoint_sources import open_source
 MIB = 1 << 20
 WIDENED_AT_ONCE = MIB
 MOST_UPDATES = 1 << 24
+UNKNOWN_SEED = (1 << 64) - 1
 
 
 def model_of(options: argparse.Namespace) -> Model:
     """Returns what the recipe computes, as shardc says it."""
-    # What the run begins from may be what is to be made.
-    command = [options.shardc, "plan", "--format", "json", "--unset", "start.first", options.recipe]
+    # What the run begins from may be what is to be made. Shapes do not depend on initial values, whose rules may read it.
+    unset = [word for key in ("start.first", "init.rule", "init.scheme") for word in ("--unset", key)]
+    command = [options.shardc, "plan", "--format", "json", *unset, "--set", 'init.scheme="torch-default"', options.recipe]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except OSError as error:
@@ -188,8 +190,10 @@ class Import:
                 begin += size_of(shape)
             if begin:
                 layouts.append({"length": begin, "axes": "dp", "cut": "none", "roles": ["parameter", *MOMENTS] if has_moments else ["parameter"]})
-        # No plan of shardc made it, and which samples were taken is not known: no run has samples of 0 tokens, so none keeps the data.
-        data = {"fingerprint": "imported", "order": "sequential", "seed": 0, "seq": 0, "eval_tokens": 0, "tokens_per_step": 0}
+        # Which samples were taken is not known. No recipe can have this seed, so that no run keeps the data.
+        data = {"fingerprint": "imported", "order": "sequential", "seed": UNKNOWN_SEED, "seq": int(self.model.sizes["seq"]), "eval_tokens": 0,
+                "tokens_per_step": 0}
+        # No plan made it.
         return {"format": "shardc checkpoint", "version": 3, "run_id": re.sub(r"[^A-Za-z0-9_.-]", "_", run_id).lstrip(".") or "imported",
                 "step": self.step, "plan_hash": "0" * 32, "model": self.model.sizes, "mesh": {"dp": 1, "replicate": 1, "tp": 1},
                 "state": {"step": self.step, "updates": self.updates}, "data": data, "files": {TENSORS: {"bytes": size, "digest": digest}},
@@ -205,8 +209,8 @@ class Import:
             print(f"no moments of {listed(lacking)}: they begin with moments of 0")
         if self.found.left_out:
             print(f"left out: {listed(self.found.left_out)}")
-        if self.source.objects:
-            print(f"no tensors, and left out: {listed(self.source.objects)}")
+        if objects := [name for name in self.source.objects if not SETTINGS.search(name)]:
+            print(f"no tensors, and left out: {listed(objects)}")
         print(f'start.first = {{ seed = "{out}" }} takes the parameters; {{ continue = "{out}" }} the moments too. The data begin again')
 
 
