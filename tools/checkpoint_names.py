@@ -41,6 +41,13 @@ TABLES = {"torchtitan": TORCHTITAN, "KempnerForge": KEMPNERFORGE}
 # A name that only one program has.
 MARKS = {"torchtitan": "tok_embeddings.weight", "KempnerForge": "token_embedding.embedding.weight"}
 HUGGING_FACE = "Hugging Face"
+# What --to dcp writes: the table, names of it that another version has, and whether the model's names are at the top.
+WRITTEN = {
+    "torchtitan-0.3": ("torchtitan", re.compile(r"^output\.|attention\.w[qkv]\."), True),
+    "torchtitan-0.2": ("torchtitan", re.compile(r"^lm_head\.|qkv_linear"), True),
+    "KempnerForge": ("KempnerForge", None, False),
+    "hugging-face": (None, None, False),
+}
 # Keys that programs put around the names of a model, and what wrappers of modules put between them.
 AROUND = ("model", "module", "state_dict", "model_state_dict", "app")
 WRAPPERS = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
@@ -115,6 +122,12 @@ class Found:
     steps: dict[str, str]
     # What has no counterpart here.
     left_out: list[str]
+
+
+def names_written(program: str) -> dict[str, str]:
+    """Returns the name there of each name here."""
+    table, others, _ = WRITTEN[program]
+    return {here: there for there, here in TABLES.get(table, {}).items() if not (others and others.search(there))}
 
 
 class Matcher:
@@ -209,7 +222,19 @@ def rotary_of(program: str, given: str | None, model: Model) -> str:
     return INTERLEAVED if program == "torchtitan" and model.sizes["family"] == "llama" else HALVES
 
 
-def row_order(rows: int, head_dim: int) -> list[int]:
-    """Returns which row of interleaved pairs each row of halves is: row i of the first half is row 2 i there."""
+def row_order(head_dim: int) -> list[int]:
+    """Returns which row of interleaved pairs each row of a head in halves is: row i of the first half is row 2 i there."""
     half = head_dim // 2
-    return [head + 2 * (row % half) + row // half for head in range(0, rows, head_dim) for row in range(head_dim)]
+    return [2 * (row % half) + row // half for row in range(head_dim)]
+
+
+def inverse(order: list[int]) -> list[int]:
+    return sorted(range(len(order)), key=order.__getitem__)
+
+
+def permute(data: bytearray, rows: int, order: list[int]) -> None:
+    """Puts the rows of each head into an order."""
+    row_bytes = len(data) // rows
+    for head in range(0, len(data), len(order) * row_bytes):
+        old = bytes(memoryview(data)[head:head + len(order) * row_bytes])
+        data[head:head + len(old)] = b"".join(old[row * row_bytes:(row + 1) * row_bytes] for row in order)

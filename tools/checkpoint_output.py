@@ -7,11 +7,12 @@ import ctypes
 import ctypes.util
 import fcntl
 import json
+import math
 import os
 import pathlib
 import shutil
 
-from checkpoint_archives import Failure
+from checkpoint_archives import ITEM_BYTES, Failure
 
 BLOCK_BYTES = 256 << 10
 TYPES = {"float32": ("f32", "F32"), "bfloat16": ("bf16", "BF16"), "float16": ("f16", "F16")}
@@ -81,14 +82,16 @@ class BlockWriter:
         self.file.close()
 
 
-def header_of(tensors: list[tuple[str, str, int]]) -> bytes:
-    """Returns the header of a safetensors file of flat tensors: name, type, bytes of each, in the order of their data."""
-    entries: dict[str, dict] = {}
+def header_of(tensors: list[tuple[str, str, tuple[int, ...]]]) -> bytes:
+    """Returns the header of a safetensors file of flat tensors: name, type and shape of each, in the order of their data."""
+    entries: dict[str, dict] = {"__metadata__": {}}
     begin = 0
-    for name, dtype, size in tensors:
-        item = 4 if dtype == "float32" else 2
-        entries[name] = {"dtype": TYPES[dtype][1], "shape": [size // item], "data_offsets": [begin, begin + size]}
-        begin += size
+    for name, dtype, shape in tensors:
+        count = math.prod(shape)
+        end = begin + count * ITEM_BYTES[dtype]
+        entries["__metadata__"][f"elements of {name}"] = f"[0, {count}) of {list(shape)}"
+        entries[name] = {"dtype": TYPES[dtype][1], "shape": [count], "data_offsets": [begin, end]}
+        begin = end
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text

@@ -11,6 +11,7 @@ tensor. Neither torch nor another package is needed but xxhash, or its library; 
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import re
@@ -19,8 +20,8 @@ import sys
 import time
 
 from checkpoint_archives import FORMATS, ITEM_BYTES, Failure
-from checkpoint_names import (HALVES, HUGGING_FACE, INTERLEAVED, MOMENTS, ORDER_HELP, ROTARY, SETTINGS, STATE, TABLES, TRAINER, Found, Matcher, Model, listed,
-                              plain, read_names, rotary_of, row_order, table_of)
+from checkpoint_names import (HALVES, INTERLEAVED, MOMENTS, ORDER_HELP, ROTARY, SETTINGS, STATE, TABLES, TRAINER, WRITTEN, Found, Matcher, Model, listed,
+                              permute, plain, read_names, rotary_of, row_order, table_of)
 from checkpoint_output import BLOCKS, MANIFEST, TENSORS, TYPES, BlockWriter, Folder, header_of, manifest_text, write_durably, xxh3_128
 from checkpoint_sources import open_source
 
@@ -141,7 +142,7 @@ class Import:
         data = bytearray(tensor.bytes())
         tensor.read(memoryview(data))
         if self.rotary == INTERLEAVED and ROTARY.search(parameter):
-            permute(data, tensor.shape[0], int(self.model.sizes["head_dim"]))
+            permute(data, tensor.shape[0], row_order(int(self.model.sizes["head_dim"])))
         return data
 
     def pieces(self) -> list[tuple[str, str, str, str]]:
@@ -156,7 +157,7 @@ class Import:
     def write(self, folder: Folder, digest) -> int:
         """Writes the checkpoint; returns the bytes of its tensors."""
         pieces = self.pieces()
-        named = [(parameter if role == "parameter" else f"{parameter}.{role}", dtype, size_of(self.model.shapes[parameter]) * ITEM_BYTES[dtype])
+        named = [(parameter if role == "parameter" else f"{parameter}.{role}", dtype, self.model.shapes[parameter])
                  for parameter, role, _, dtype in pieces]
         file = BlockWriter(folder.partial / TENSORS, digest)
         file.write(header_of(named))
@@ -187,7 +188,7 @@ class Import:
                     continue
                 dtype = self.source.tensors[self.found.parameters[parameter]].dtype
                 tensors[parameter] = {"shape": list(shape), "dtype": TYPES[dtype][0], "layout": len(layouts), "begin": begin}
-                begin += size_of(shape)
+                begin += math.prod(shape)
             if begin:
                 layouts.append({"length": begin, "axes": "dp", "cut": "none", "roles": ["parameter", *MOMENTS] if has_moments else ["parameter"]})
         # Which samples were taken is not known. No recipe can have this seed, so that no run keeps the data.
@@ -214,22 +215,6 @@ class Import:
         print(f'start.first = {{ seed = "{out}" }} takes the parameters; {{ continue = "{out}" }} the moments too. The data begin again')
 
 
-def permute(data: bytearray, rows: int, head_dim: int) -> None:
-    """Puts rows of interleaved pairs into the order of halves, head by head."""
-    row_bytes = len(data) // rows
-    order = row_order(head_dim, head_dim)
-    for head in range(0, len(data), head_dim * row_bytes):
-        old = bytes(memoryview(data)[head:head + head_dim * row_bytes])
-        data[head:head + len(old)] = b"".join(old[row * row_bytes:(row + 1) * row_bytes] for row in order)
-
-
-def size_of(shape: tuple[int, ...]) -> int:
-    size = 1
-    for dim in shape:
-        size *= dim
-    return size
-
-
 def import_checkpoint(options: argparse.Namespace) -> None:
     begun = time.monotonic()
     digest = xxh3_128()
@@ -253,12 +238,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--step", type=int, help="the steps of the run; by default those that the trainer kept, or the number of updates")
     parser.add_argument("--shardc", default="shardc", metavar="PROGRAM", help="default: shardc on the PATH")
     parser.add_argument("--to", choices=("dcp",), help="write a folder of torch.distributed.checkpoint from a checkpoint of shardc")
-    parser.add_argument("--names-of", choices=(*TABLES, HUGGING_FACE), help="with --to dcp: whose names to write")
+    parser.add_argument("--names-of", choices=tuple(WRITTEN), help="with --to dcp: whose names to write")
     options = parser.parse_args()
     if options.to is None and options.recipe is None:
         parser.error("--recipe FILE is missing: it says which parameters there are")
-    if options.to is None and options.names_of is not None:
-        parser.error("--names-of belongs to --to dcp")
+    if (options.to is None) != (options.names_of is None):
+        parser.error("--to dcp and --names-of belong together: the latter says whose names to write")
     options.out = pathlib.Path(os.path.normpath(options.out))
     return options
 
