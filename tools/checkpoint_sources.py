@@ -161,7 +161,9 @@ class Dcp:
         return archive.stored(archive.root)
 
     def number(self, name: str):
-        """Returns an object that is a number; null for every other one, which nothing reads."""
+        """Returns an object that is a number; null for every other one, and if there is none of this name."""
+        if name not in self.places:
+            return None
         try:
             root = self.archive(self.places[name], name).root
         except Failure:

@@ -27,6 +27,7 @@ from checkpoint_sources import open_source
 
 MIB = 1 << 20
 WIDENED_AT_ONCE = MIB
+# float32 counts no further.
 MOST_UPDATES = 1 << 24
 UNKNOWN_SEED = (1 << 64) - 1
 
@@ -82,8 +83,12 @@ class Import:
                           f"which number; give --order FILE, with the names of the parameters in the order of the groups, one a line: {ORDER_HELP}")
         return [name for name in parameters if not (self.model.is_tied() and plain(name)[-1] in ("lm_head.weight", "output.weight"))]
 
+    def count(self, name: str) -> int | None:
+        """Returns a whole number that the source keeps as a tensor or as an object."""
+        value = self.number(name)
+        return int(value) if value is not None and math.isfinite(value) and value == int(value) and value >= 0 else None
+
     def number(self, name: str):
-        """Returns a number that the source keeps as a tensor or as an object."""
         if (tensor := self.source.tensors.get(name)) is None:
             return self.source.number(name)
         if tensor.bytes() != ITEM_BYTES[tensor.dtype]:
@@ -98,12 +103,10 @@ class Import:
         counts: dict[int, list[str]] = {}
         for parameter in self.found.moments["exp_avg"]:
             name = self.found.steps[parameter]
-            count = self.number(name)
-            if count is None or count != int(count) or not 0 <= count <= 1 << 53:
-                raise Failure(f"{name} is {count}, which is no number of updates; leave the moments of {parameter} out with --unused")
-            if count >= MOST_UPDATES and getattr(self.source.tensors.get(name), "dtype", "") == "float32":
-                raise Failure(f"{name} is {count:.0f} in float32, which counts no further; leave the moments out with --unused '*state.*'")
-            counts.setdefault(int(count), []).append(parameter)
+            count = self.count(name)
+            if count is None or count > MOST_UPDATES:
+                raise Failure(f"{name} is {self.number(name)}, which is no number of updates; leave the moments of {parameter} out with --unused")
+            counts.setdefault(count, []).append(parameter)
         if not counts:
             return 0
         most, *others = sorted(counts, key=lambda count: -len(counts[count]))
@@ -115,8 +118,8 @@ class Import:
 
     def step_of(self, given: int | None) -> int:
         """Returns the steps of the run: what is given, what the trainer kept, or the number of updates."""
-        kept = next((int(own) for name in ("train_state.step", "step") if (own := self.number(name)) is not None and own == int(own)), None)
-        step = given if given is not None else kept if kept is not None else self.updates
+        kept = (self.count(name) for name in ("train_state.step", "step"))
+        step = next((own for own in (given, *kept) if own is not None), self.updates)
         if step < self.updates:
             raise Failure(f"the moments have seen {self.updates} updates, and the step is {step}; give --step {self.updates}, or a later one")
         return step
