@@ -38,8 +38,9 @@ def xxh3_128():
     function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_size_t], Digest128
 
     def digest(data) -> bytes:
-        whole = bytes(data)
-        found = function(whole, len(whole))
+        # A view that may be written to needs no copy.
+        is_copied = not data or memoryview(data).readonly
+        found = function(bytes(data) if is_copied else ctypes.byref(ctypes.c_char.from_buffer(data)), len(data))
         return found.high.to_bytes(8, "big") + found.low.to_bytes(8, "big")
 
     return digest

@@ -6,6 +6,7 @@ one when it asks for them.
 """
 
 import argparse
+import gc
 import json
 import os
 import pathlib
@@ -113,6 +114,11 @@ class Export:
             name = self.name_of(parameter)
             model[name] = empty(parameter)
             self.sources[name if self.is_flat else f"model.{name}"] = parameter
+            if parameter == "model.embed_tokens.weight" and checkpoint.manifest["model"].get("tied") == "true":
+                # Programs save a shared head under both names.
+                head = self.name_of("lm_head.weight")
+                model[head] = empty(parameter)
+                self.sources[head if self.is_flat else f"model.{head}"] = parameter
             if all(f"{parameter}.{role}" in checkpoint.shapes for role in MOMENTS):
                 optimizer[name] = {role: empty(f"{parameter}.{role}") for role in MOMENTS}
                 optimizer[name]["step"] = torch.tensor(float(self.updates - about.get("first_update", 0)))
@@ -123,6 +129,8 @@ class Export:
 
     def tensor(self, name: str, torch, like):
         """Returns a tensor of DCP with its elements."""
+        # torch.save leaves each tensor in a circle of objects.
+        gc.collect()
         source = self.sources[name]
         data = self.checkpoint.read(source)
         parameter = next((source.removesuffix("." + role) for role in MOMENTS if source.endswith("." + role)), source)
@@ -146,10 +154,14 @@ class Export:
                 return export.tensor(index.fqn, torch, found) if index.fqn in export.sources else found
 
         self.make_state(torch)
+        # Objects of torch itself need no look.
+        gc.freeze()
         with warnings.catch_warnings():
             # One process needs no group.
             warnings.simplefilter("ignore")
-            dcp.save(self.state, storage_writer=dcp.FileSystemWriter(folder.partial), planner=Planner(), no_dist=True)
+            # DCP keeps all tensors of a file until it is written, so each has a file of its own.
+            writer = dcp.FileSystemWriter(folder.partial, single_file_per_rank=False)
+            dcp.save(self.state, storage_writer=writer, planner=Planner(), no_dist=True)
 
 
 def write_dcp(options: argparse.Namespace) -> None:

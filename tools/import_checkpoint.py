@@ -170,7 +170,8 @@ class Import:
                 self.compare_tied(data)
             for part in [data] if role == "parameter" else widened(data, self.source.tensors[name].dtype):
                 file.write(part)
-            del data
+            # The next tensor takes the memory of this one.
+            data = part = None
         file.finish()
         write_durably(folder.partial / BLOCKS, file.digests)
         write_durably(folder.partial / MANIFEST, manifest_text(self.manifest(file.bytes, digest(file.digests).hex(), folder.path.name), digest))
@@ -247,6 +248,8 @@ def parse() -> argparse.Namespace:
         parser.error("--recipe FILE is missing: it says which parameters there are")
     if (options.to is None) != (options.names_of is None):
         parser.error("--to dcp and --names-of belong together: the latter says whose names to write")
+    if options.to is not None and (given := [word for word in ("recipe", "names", "order", "unused", "step") if getattr(options, word)]):
+        parser.error(f"--{given[0]} does not go with --to dcp; take it out")
     options.out = pathlib.Path(os.path.normpath(options.out))
     return options
 
