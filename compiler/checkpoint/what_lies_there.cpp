@@ -25,8 +25,8 @@ static constexpr const char* OfAdapter =
 static constexpr const char* OfGguf =
     "it is GGUF, which is not read; take the model as transformers saves it, in safetensors, and name its folder";
 static constexpr const char* OfTorch =
-    "it is a distributed checkpoint of PyTorch (.metadata), which is not read; write it as a model of Hugging Face "
-    "first (safetensors and config.json), in torchtitan by scripts/checkpoint_conversion/convert_to_hf.py";
+    "it is a distributed checkpoint of PyTorch (.metadata), which is not read; write a recipe of its model, and make "
+    "a checkpoint for that by tools/import_checkpoint.py (docs/coming_from_torchtitan.md)";
 static constexpr const char* AdapterConfigName = "adapter_config.json";
 
 static auto Has(const fs::path& folder, const char* name) -> bool {

@@ -265,7 +265,7 @@ TEST(NewFrom, NamesTheWayToAModel) {
            {"adapter/adapter_model.safetensors", of_adapter},
            {"gguf", of_gguf},
            {"gguf/m.gguf", of_gguf},
-           {"dcp", "it is a distributed checkpoint of PyTorch (.metadata), which is not read; write it as a model of"},
+           {"dcp", "it is a distributed checkpoint of PyTorch (.metadata), which is not read; write a recipe of its"},
            {"alone/model.safetensors", "it is a file without the config.json of its model; put both"}}) {
     const Finished made =
         RunProgram("/bin/sh", {"-c", fmt::format("cd {} && {} new r.toml --from {}", folder.path(), Shardc(), from)});
