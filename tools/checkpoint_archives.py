@@ -13,6 +13,7 @@ import os
 import pickle
 import struct
 import zipfile
+import zlib
 
 LOCAL_HEADER = struct.Struct("<4s22xHH")
 # Bytes that one read of a tensor with gaps takes.
@@ -246,7 +247,7 @@ class Archive:
             data = self.zip.read(pickles[0])
             order = self.prefix + "byteorder"
             is_little = order not in self.zip.namelist() or self.zip.read(order) == b"little"
-        except (zipfile.BadZipFile, IndexError, EOFError, NotImplementedError, struct.error) as error:
+        except (zipfile.BadZipFile, zlib.error, IndexError, KeyError, EOFError, NotImplementedError, OSError, RuntimeError, ValueError, struct.error) as error:
             raise Failure(f"{origin} is no file of torch.save, or damaged ({error}); take another copy of it. Files from before PyTorch 1.6 "
                           "have to be loaded and saved by a newer one") from None
         if not is_little:

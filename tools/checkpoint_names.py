@@ -40,7 +40,7 @@ KEMPNERFORGE = {
 TABLES = {"torchtitan": TORCHTITAN, "KempnerForge": KEMPNERFORGE}
 # A name that only one program has.
 MARKS = {"torchtitan": "tok_embeddings.weight", "KempnerForge": "token_embedding.embedding.weight"}
-HUGGING_FACE = "Hugging Face"
+HUGGING_FACE, OWN = "Hugging Face", "--names"
 # What --to dcp writes: the table, names of it that another version has, and whether the model's names are at the top.
 WRITTEN = {
     "torchtitan-0.3": ("torchtitan", re.compile(r"^output\.|attention\.w[qkv]\."), True),
@@ -91,13 +91,15 @@ def plain(name: str) -> list[str]:
     return names
 
 
-def table_of(names, model: Model) -> str:
-    """Returns the program whose names these are."""
+def table_of(names, model: Model, has_own: bool) -> str:
+    """Returns the program whose names these are; `has_own`: --names has names of others."""
     found = [program for program, mark in MARKS.items() if any(mark in plain(name) for name in names)]
     if found:
         return found[0]
     if any(own in model.shapes for name in names for own in plain(name)):
         return HUGGING_FACE
+    if has_own:
+        return OWN
     raise Failure(f"no tensor has a name of {', '.join(TABLES)} or {HUGGING_FACE} ({', '.join(sorted(names)[:4])}, ...); give --names FILE with "
                   "lines of two columns, the name there and the name in `shardc plan --emit=model RECIPE`")
 
@@ -216,6 +218,9 @@ def rotary_of(program: str, given: str | None, model: Model) -> str:
     """Returns how rows of q and k are ordered there."""
     if given:
         return given
+    if program == OWN:
+        raise Failure("names alone do not say how rows of q and k are ordered; give --rotary interleaved if neighbours of a head are rotated together, as "
+                      "in Meta's Llama, --rotary halves if row i and row i + head_dim / 2 are, as in Hugging Face's")
     if program == "KempnerForge":
         raise Failure("versions of KempnerForge rotate other pairs of rows of q and k, and a checkpoint does not say which; give --rotary interleaved if "
                       "its apply_rope makes pairs of neighbours (reshape(..., -1, 2)), --rotary halves if it pairs the halves of a head")

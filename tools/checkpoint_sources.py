@@ -303,8 +303,9 @@ def open_source(path: pathlib.Path):
         return Dcp(path)
     if files := sorted(path.glob("*.safetensors")):
         return open_safetensors(path, files)
-    ranks = sorted(path.glob("__*.metadata"))
-    if ranks or any(path.glob("*.distcp")):
+    if any(path.glob("__*.metadata")):
+        raise Failure(f"{path} has a .metadata of each rank (use_collectives=False), and none of all, which is not read; save it with collectives")
+    if any(path.glob("*.distcp")):
         raise Failure(f"{path} has no .metadata, which DCP writes last: its save did not finish; take the checkpoint before")
     steps = sorted(own.parent for own in path.glob("*/.metadata"))
     if steps:

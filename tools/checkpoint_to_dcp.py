@@ -175,4 +175,6 @@ def write_dcp(options: argparse.Namespace) -> None:
     print(f"{options.out}: {len(made.checkpoint.manifest['tensors'])} parameters as {prefix}NAME, moments of {moments} as optimizer.state.NAME, "
           f"{made.updates} updates; {time.monotonic() - begun:.1f} s")
     print(f"names of {options.names_of}; rows of q and k are {made.rotary} there (--rotary {made.rotary})")
+    if (optimizer := made.checkpoint.manifest.get("optimizer", "adamw")) != "adamw":
+        print(f"what {optimizer} keeps is left out: only moments of AdamW are written")
     print("learning rates and other settings of the optimizer are not in it; load the keys that are there")

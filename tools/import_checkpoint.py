@@ -65,7 +65,7 @@ class Import:
         names = list(self.source.tensors)
         parameters = [name for name in names if not STATE.match(name) and not TRAINER.search(name)]
         own = read_names(options.names) if options.names else {}
-        self.program = "--names" if own else table_of(parameters, self.model)
+        self.program = table_of(parameters, self.model, bool(own))
         order = options.order.read_text().split() if options.order else self.order_of(parameters, names)
         table = TABLES.get(self.program, {}) | own
         self.found: Found = Matcher(names, self.model, self.program, table, order, options.unused).found

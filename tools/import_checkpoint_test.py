@@ -333,6 +333,16 @@ class ImportTest(ScriptTest):
         self.assertEqual(order, [0, 2, 4, 1, 3, 5])
         self.assertEqual([order[i] for i in checkpoint_names.inverse(order)], list(range(6)))
 
+    def test_names_of_others(self):
+        self.save({f"net/{name}": value for name, value in state_of(moments=False).items()})
+        self.refuse("no tensor has a name of torchtitan, KempnerForge or Hugging Face", "dcp")
+        self.write("names", "".join(f"net/{there} {here}  # a row\n" for there, here in checkpoint_names.TORCHTITAN.items()))
+        self.refuse("give --rotary interleaved if neighbours of a head are rotated together", "dcp", "--names", "names")
+        self.assertIn("names of --names; rows of q and k are in pairs", self.succeed("dcp", "--names", "names", "--rotary", "interleaved"))
+        shutil.rmtree(self.folder / "out")
+        self.write("names", "a b c\n")
+        self.refuse("names:1: not two columns, or a name twice; write the name there and the name here", "dcp", "--names", "names")
+
     def test_digests(self):
         digest = checkpoint_output.xxh3_128()
         # The digest of nothing is in xxHash's own tests.

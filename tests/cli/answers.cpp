@@ -202,8 +202,7 @@ TEST(Answers, WhatHasNoManifestIsNoCheckpoint) {
                                    (folder / "model") + "\" }'"},
         Case{folder / "distributed",
              "it is a distributed checkpoint of PyTorch (.metadata), which is not read; write a recipe of its model, "
-             "and "
-             "make a checkpoint for that by tools/import_checkpoint.py (docs/coming_from_torchtitan.md)"},
+             "and make a checkpoint for that by tools/import_checkpoint.py (docs/coming_from_torchtitan.md)"},
         Case{folder / "run",
              "it is the directory of a run that has saved no checkpoint in it; train it on, with checkpoint.every in "
              "its "
