@@ -174,6 +174,12 @@ def read_into(descriptor: int, to: memoryview, offset: int, origin: str) -> None
         to, offset = to[count:], offset + count
 
 
+def check_crc(data, crc: int, origin: str) -> None:
+    """Compares bytes with the CRC-32 of their archive. torch.serialization.set_crc32_options(False) writes 0."""
+    if crc and zlib.crc32(data) != crc:
+        raise Failure(f"{origin} is damaged: its bytes have another CRC-32 than torch.save wrote; take another copy of it")
+
+
 @dataclasses.dataclass
 class Stored:
     """A tensor in an archive of torch.save."""
@@ -184,6 +190,8 @@ class Stored:
     strides: tuple[int, ...]
     # Of its first element, in bytes of the file.
     begin: int
+    # Of its bytes, if it is all of its storage; 0 if it is not known.
+    crc: int = 0
 
     def size(self) -> int:
         count = 1
@@ -207,6 +215,7 @@ class Stored:
             return
         if not self.has_gaps():
             read_into(self.descriptor, to, self.begin, self.origin)
+            check_crc(to, self.crc, self.origin)
             return
         rows = self.size() // self.shape[-1] if self.shape else 1
         columns, stride = self.shape[-1], self.strides[-1]
@@ -239,14 +248,14 @@ class Archive:
     """A zip file of torch.save, whole or within another file."""
 
     def __init__(self, descriptor: int, begin: int, size: int, origin: str, advice: str):
-        self.descriptor, self.begin, self.origin, self.advice = descriptor, begin, origin, advice
+        self.descriptor, self.begin, self.size, self.origin, self.advice = descriptor, begin, size, origin, advice
         try:
             self.zip = zipfile.ZipFile(io.BufferedReader(View(descriptor, begin, size)))
             pickles = [name for name in self.zip.namelist() if name.endswith("/data.pkl")]
             self.prefix = pickles[0].removesuffix("data.pkl")
-            data = self.zip.read(pickles[0])
+            data = self.read_small(pickles[0])
             order = self.prefix + "byteorder"
-            is_little = order not in self.zip.namelist() or self.zip.read(order) == b"little"
+            is_little = order not in self.zip.namelist() or self.read_small(order) == b"little"
         except (zipfile.BadZipFile, zlib.error, IndexError, KeyError, EOFError, NotImplementedError, OSError, RuntimeError, ValueError, struct.error) as error:
             raise Failure(f"{origin} is no file of torch.save, or damaged ({error}); take another copy of it. Files from before PyTorch 1.6 "
                           "have to be loaded and saved by a newer one") from None
@@ -254,25 +263,35 @@ class Archive:
             raise Failure(f"{origin} was written by a big-endian machine; save it again on a little-endian one")
         self.root = unpickle(data, origin, IN_ARCHIVE, advice)
 
-    def begin_of(self, key: str) -> tuple[int, int]:
-        """Returns where the bytes of a storage begin in the file, and how many there are."""
+    def read_small(self, name: str) -> bytes:
+        """Returns a file of the archive."""
+        begin, size, crc = self.place_of(name)
+        data = bytearray(min(size, self.size))
+        read_into(self.descriptor, memoryview(data), begin, self.origin)
+        check_crc(data, crc, self.origin)
+        return bytes(data)
+
+    def place_of(self, name: str) -> tuple[int, int, int]:
+        """Returns where the bytes of a file of the archive begin, how many there are, and their CRC-32."""
         try:
-            info = self.zip.getinfo(f"{self.prefix}data/{key}")
+            info = self.zip.getinfo(name)
         except KeyError:
-            raise Failure(f"{self.origin} lacks the storage {key} of a tensor; take another copy of it") from None
+            raise Failure(f"{self.origin} lacks {name}, the bytes of a tensor; take another copy of it") from None
         if info.compress_type != zipfile.ZIP_STORED:
             raise Failure(f"{self.origin} is packed; save it by torch.save")
         header = os.pread(self.descriptor, LOCAL_HEADER.size, self.begin + info.header_offset)
-        magic, name, extra = LOCAL_HEADER.unpack_from(header) if len(header) >= LOCAL_HEADER.size else (b"", 0, 0)
+        magic, length, extra = LOCAL_HEADER.unpack_from(header) if len(header) >= LOCAL_HEADER.size else (b"", 0, 0)
         if magic != b"PK\x03\x04":
             raise Failure(f"{self.origin} is damaged: no storage begins where its directory says; take another copy of it")
-        return self.begin + info.header_offset + LOCAL_HEADER.size + name + extra, info.file_size
+        return self.begin + info.header_offset + LOCAL_HEADER.size + length + extra, info.file_size, info.CRC
 
     def stored(self, tensor: Rebuilt) -> Stored:
-        begin, size = self.begin_of(tensor.storage.key)
+        begin, size, crc = self.place_of(f"{self.prefix}data/{tensor.storage.key}")
         item = ITEM_BYTES[tensor.storage.dtype]
         found = Stored(self.descriptor, self.origin, tensor.storage.dtype, tensor.shape, tensor.strides, begin + item * tensor.offset)
         if len(tensor.shape) != len(tensor.strides) or min((*tensor.shape, *tensor.strides, tensor.offset), default=0) < 0 or \
                 found.size() and item * tensor.offset + found.last_byte() > size:
             raise Failure(f"{self.origin} is damaged: a tensor lies outside of its storage; take another copy of it")
+        if tensor.offset == 0 and found.size() * item == size:
+            found.crc = crc
         return found

@@ -243,6 +243,9 @@ class ImportTest(ScriptTest):
         os.rename(self.folder / "kept", self.folder / "dcp/.metadata")
         self.refuse("is one file of a checkpoint; name its folder", "dcp/__0_0.distcp")
         data = (self.folder / "dcp/__1_0.distcp").read_bytes()
+        at = data.index(torch_double.floats([1004.0])) + 2
+        (self.folder / "dcp/__1_0.distcp").write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])
+        self.refuse("is damaged: its bytes have another CRC-32 than torch.save wrote; take another copy of it", "dcp")
         (self.folder / "dcp/__1_0.distcp").write_bytes(data[:len(data) // 2])
         self.refuse("the file is cut short; copy it again, or take the checkpoint before", "dcp")
         (self.folder / "dcp/__1_0.distcp").unlink()
