@@ -188,9 +188,9 @@ class Stored:
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    # Of its first element, in bytes of the file.
+    # Where its first element is in the file.
     begin: int
-    # Of its bytes, if it is all of its storage; 0 if it is not known.
+    # The CRC-32 of its bytes if it is all of its storage; 0 if nothing says it.
     crc: int = 0
 
     def size(self) -> int:

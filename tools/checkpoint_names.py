@@ -234,6 +234,7 @@ def row_order(head_dim: int) -> list[int]:
 
 
 def inverse(order: list[int]) -> list[int]:
+    """Returns the order that undoes one."""
     return sorted(range(len(order)), key=order.__getitem__)
 
 

@@ -38,7 +38,7 @@ class Checkpoint:
         self.manifest = json.loads((folder / MANIFEST).read_text())
         self.shapes: dict[str, list[int]] = {}
         self.types: dict[str, str] = {}
-        # Of each tensor: file, first byte, elements [begin, end), columns.
+        # The pieces of each tensor: file, first byte, elements [begin, end), columns.
         self.pieces: dict[str, list[tuple]] = {}
         for name in sorted(self.manifest["files"]):
             self.take_file(folder / name)

@@ -1,7 +1,7 @@
 """Makes a checkpoint of shardc from one of PyTorch: a folder of torch.distributed.checkpoint, or a file of torch.save; and the reverse.
 
 Usage: import_checkpoint.py SOURCE -o DIR --recipe FILE
-       import_checkpoint.py --to dcp CHECKPOINT -o DIR --names-of torchtitan
+       import_checkpoint.py --to dcp CHECKPOINT -o DIR --names-of torchtitan-0.3
 
 DIR is what `start.first = { seed = "DIR" }` and `{ continue = "DIR" }` take: the parameters of the recipe's model, and the moments
 of AdamW with their number of updates. Names of torchtitan, KempnerForge and Hugging Face are known. Each tensor of SOURCE is used
