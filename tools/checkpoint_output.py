@@ -131,6 +131,9 @@ class Folder:
                         and own.name not in (".metadata", ".metadata.tmp"))
         if others:
             raise Failure(f"{self.partial} has {others[0]}, so this program did not make it; remove it, or name another -o")
+        # What an import that was killed has left.
+        for own in self.partial.iterdir():
+            own.unlink()
 
     def __enter__(self):
         return self
