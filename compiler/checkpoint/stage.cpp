@@ -49,9 +49,8 @@ auto KeptBy(const Plan& plan) -> KeepsPart {
   if (const auto first = KeysOf(plan).start.first) {
     return [first = *first](StagePart part) { return first.Keeps(part); };
   }
-  const bool has_samples = std::ranges::any_of(plan.data.sources, [](const TokenSource& source) {
-    return source.first_sample > 0;
-  });
+  const bool has_samples =
+      std::ranges::any_of(plan.data.sources, [](const TokenSource& source) { return source.first_sample > 0; });
   return [updates = plan.seed.updates, first_step = plan.run.first_step, has_samples](StagePart part) {
     switch (part) {
       case StagePart::Moments: return updates > 0;
@@ -64,7 +63,8 @@ auto KeptBy(const Plan& plan) -> KeepsPart {
 
 auto StageOf(const Manifest& manifest, const KeepsPart& keeps) -> ErrorOr<Stage> {
   Stage stage{.steps_before = manifest.seed.steps_before + manifest.step};
-  if (const auto updates = manifest.state.find("updates"); keeps(StagePart::Moments) && updates != manifest.state.end()) {
+  if (const auto updates = manifest.state.find("updates");
+      keeps(StagePart::Moments) && updates != manifest.state.end()) {
     stage.updates = static_cast<int64_t>(updates->second);
   }
   if (keeps(StagePart::Schedule)) {
@@ -164,8 +164,11 @@ auto KeptText(const Plan& plan) -> std::string {
     const auto fresh = std::ranges::count_if(plan.parameters.begin(), plan.parameters.end(), [&](const Parameter& own) {
       return own.trainable && !TakesMoments(plan, own);
     });
-    text = fmt::format("moments of {} go on{}", Counted(plan.seed.updates, "update"),
-                       fresh == 0 ? "" : fmt::format(", {} with moments of 0", fresh == 1 ? "1 parameter begins" : fmt::format("{} parameters begin", fresh)));
+    text = fmt::format(
+        "moments of {} go on{}", Counted(plan.seed.updates, "update"),
+        fresh == 0 ? ""
+                   : fmt::format(", {} with moments of 0",
+                                 fresh == 1 ? "1 parameter begins" : fmt::format("{} parameters begin", fresh)));
   }
   text += plan.run.first_step > 0 ? fmt::format("; the schedule goes on at step {}", plan.run.first_step)
                                   : "; the schedule begins again";

@@ -25,7 +25,9 @@ constexpr std::array Consequences{
     Consequence{"model.norm_eps", "the weights were trained with the other one"},
     Consequence{"loss.head", "heads that the checkpoint lacks begin by their init rules"},
     Consequence{"loss.", "the loss is another one; compare no losses across the stages"},
-    Consequence{"optimizer.frozen", "what is trained now and was frozen begins with moments of 0 and a count of its own; moments of what is frozen now are left"},
+    Consequence{"optimizer.frozen",
+                "what is trained now and was frozen begins with moments of 0 and a count of its own; moments of what "
+                "is frozen now are left"},
     Consequence{"optimizer.name", "moments of another optimizer are not taken"},
     Consequence{"optimizer.lr", "the rate is that of this stage from its first step on"},
     Consequence{"optimizer.group", "rates and decays of groups are those of this stage from its first step on"},
@@ -66,8 +68,7 @@ auto StageChanges(const Manifest& manifest, const Plan& plan) -> std::vector<std
     const auto row = std::ranges::find_if(
         Consequences, [&](const Consequence& consequence) { return change.key.starts_with(consequence.key); });
     changes.push_back(fmt::format("{} {} -> {}{}{}", PrintableLine(change.key), text(change.a), text(change.b),
-                                  row == Consequences.end() ? "" : ": ",
-                                  row == Consequences.end() ? "" : row->text));
+                                  row == Consequences.end() ? "" : ": ", row == Consequences.end() ? "" : row->text));
   }
   return changes;
 }

@@ -1,5 +1,5 @@
-// shardc init RECIPE -o DIR: the checkpoint of step 0, made by shardc-run without a step, for runs that begin from it on
-// any mesh.
+// shardc init RECIPE -o DIR: the checkpoint of step 0, made by shardc-run without a step, for runs that begin from it
+// on any mesh.
 
 #include <cstdlib>
 #include <memory>

@@ -1,6 +1,6 @@
 // load_moment. C1: shard is the slice of a vector that the optimizer keeps of the sub-vector. C2: the parameter lies in
-// the sub-vector. C3: the run takes the moments of the parameter, and the parameter is loaded whole from a tensor of the
-// seed.
+// the sub-vector. C3: the run takes the moments of the parameter, and the parameter is loaded whole from a tensor of
+// the seed.
 #include "compiler/ops/op_support.h"
 #include "compiler/plan/init_rule.h"
 

@@ -59,8 +59,8 @@ auto FingerprintOfEval(const ManifestData& data) -> std::string {
   return data.fingerprint.substr(std::min(begin, data.fingerprint.size()));
 }
 
-/// Compares the digests of token files whose fingerprints agree, and of targets and held-out files too, if `all`. A side
-/// may have no digests.
+/// Compares the digests of token files whose fingerprints agree, and of targets and held-out files too, if `all`. A
+/// side may have no digests.
 auto CompareDigests(Differences& data, const ManifestData& there, const ManifestData& here, bool all = true) -> void {
   const auto compare = [&](size_t of_there, size_t of_here, const std::string& list) {
     if (of_there < there.digests.size() && of_here < here.digests.size()) {

@@ -36,8 +36,8 @@ auto TensorsOf(const std::string& checkpoint) -> Tensors {
     EXPECT_TRUE(header.ok());
     const std::string text = ReadText(entry.path());
     for (const SafetensorsTensor& tensor : header->tensors) {
-      tensors[entry.path().filename().string() + " " + tensor.name] =
-          text.substr(static_cast<size_t>(header->data_begin + tensor.data.begin), static_cast<size_t>(tensor.data.size()));
+      tensors[entry.path().filename().string() + " " + tensor.name] = text.substr(
+          static_cast<size_t>(header->data_begin + tensor.data.begin), static_cast<size_t>(tensor.data.size()));
     }
   }
   EXPECT_FALSE(tensors.empty()) << checkpoint;
@@ -73,7 +73,8 @@ class Stages : public testing::Test {
 };
 
 TEST_F(Stages, WithNothingResetAreOneRun) {
-  for (const Sets& sets : std::vector<Sets>{{}, {"optimizer.name=sgd", "optimizer.momentum=0.9"}, {"data.order=sequential"}}) {
+  for (const Sets& sets :
+       std::vector<Sets>{{}, {"optimizer.name=sgd", "optimizer.momentum=0.9"}, {"data.order=sequential"}}) {
     for (const char* name : {"whole", "first", "second"}) {
       std::filesystem::remove_all(training_ / name);
     }
@@ -107,9 +108,10 @@ TEST_F(Stages, BeginScheduleAndDataAnewByDefault) {
   RunStage("first", {"train.steps=6"});
   const std::string err =
       RunStage("second", Continue("first", "", {"train.steps=3", "batch.global=24", "optimizer.lr=1e-3"}));
-  EXPECT_THAT(err, AllOf(HasSubstr("moments of 6 updates go on; the schedule begins again; the data begin again"),
-                         HasSubstr("  batch.global 12 -> 24: an update is the mean over "),
-                         HasSubstr("  optimizer.lr \"1e-2 * (1 - step / 40)\" -> 0.001: the rate is that of this stage")));
+  EXPECT_THAT(err,
+              AllOf(HasSubstr("moments of 6 updates go on; the schedule begins again; the data begin again"),
+                    HasSubstr("  batch.global 12 -> 24: an update is the mean over "),
+                    HasSubstr("  optimizer.lr \"1e-2 * (1 - step / 40)\" -> 0.001: the rate is that of this stage")));
   EXPECT_EQ(ReadMetrics(training_ / "second").steps[0].lr, 1e-3);
   // A seed of the same parameters, whose moments are 0, goes elsewhere from its second step on.
   RunStage("seeded", {"train.steps=3", "batch.global=24", "optimizer.lr=1e-3",
@@ -139,9 +141,10 @@ TEST_F(Stages, GoOnAfterEachRestart) {
   // Without what it continues it would be another run.
   const Outcome without = training_.Run("second", {"start.run_id=second", "train.steps=7"});
   EXPECT_EQ(without.status, 5);
-  EXPECT_THAT(without.err, AllOf(HasSubstr("the run continues step 4 of run first, and the number of steps before is 4 in "
-                                           "the checkpoint, 0 in this run"),
-                                 HasSubstr("put `start.first` back")));
+  EXPECT_THAT(without.err,
+              AllOf(HasSubstr("the run continues step 4 of run first, and the number of steps before is 4 in "
+                              "the checkpoint, 0 in this run"),
+                    HasSubstr("put `start.first` back")));
 }
 
 // The first update of a parameter that was frozen is that of a first step: the bias correction counts its own updates.
@@ -178,8 +181,8 @@ TEST_F(Stages, CopiesBeginWithoutMoments) {
   RunStage("first", {"train.steps=4"});
   const Sets copy = {"train.steps=1",
                      "init.rule=[{match=\"lm_head.weight\", value=\"seed('model.embed_tokens.weight')\"}]"};
-  const std::string err = RunStage(
-      "copied", Continue("first", ", missing = [\"lm_head.weight\"], unused = [\"lm_head.weight\"]", copy));
+  const std::string err =
+      RunStage("copied", Continue("first", ", missing = [\"lm_head.weight\"], unused = [\"lm_head.weight\"]", copy));
   EXPECT_THAT(err, HasSubstr("moments of 4 updates go on, 1 parameter begins with moments of 0"));
   EXPECT_EQ(ManifestAt(Newest("copied")).tensors.at("lm_head.weight").first_update, 4);
 }
@@ -196,16 +199,18 @@ TEST_F(Stages, TakeTheLastCheckpointOrNone) {
 TEST_F(Stages, MayEvaluateOnOtherTokens) {
   RunStage("first", {"train.steps=4", "data.eval_tokens=0"});
   WriteBin(training_ / "eval.bin", EasyTokens(500));
-  RunStage("second", Continue("first", ", reset = []", {"train.steps=1", "data.eval_tokens=0", "data.eval=[\"eval.bin\"]"}));
+  RunStage("second",
+           Continue("first", ", reset = []", {"train.steps=1", "data.eval_tokens=0", "data.eval=[\"eval.bin\"]"}));
   WriteBin(training_ / "other.bin", EasyTokens(600));
-  RunStage("third", Continue("second", ", reset = []", {"train.steps=1", "data.eval_tokens=0", "data.eval=[\"other.bin\"]"}));
+  RunStage("third",
+           Continue("second", ", reset = []", {"train.steps=1", "data.eval_tokens=0", "data.eval=[\"other.bin\"]"}));
 }
 
 TEST_F(Stages, AreReadByAnyMesh) {
   RunStage("first", {"train.steps=4"});
   RunStage("two", Continue("first", "", {"train.steps=1", "optimizer.lr=0", "optimizer.weight_decay=0"}));
-  RunStage("tp", Continue("first", "", {"train.steps=1", "optimizer.lr=0", "optimizer.weight_decay=0", "mesh.dp=1",
-                                        "mesh.tp=2"}));
+  RunStage("tp", Continue("first", "",
+                          {"train.steps=1", "optimizer.lr=0", "optimizer.weight_decay=0", "mesh.dp=1", "mesh.tp=2"}));
   RunStage("one", Continue("tp", "", {"train.steps=1", "optimizer.lr=0", "mesh.dp=1"}));
   EXPECT_NEAR(ReadMetrics(training_ / "tp").steps[0].loss, ReadMetrics(training_ / "two").steps[0].loss, 1e-5);
   EXPECT_NEAR(ReadMetrics(training_ / "one").steps[0].loss, ReadMetrics(training_ / "two").steps[0].loss, 1e-5);
@@ -227,7 +232,8 @@ TEST_F(Stages, BeginFromACheckpointOfStepZeroAsFromScratch) {
   const auto before = ContentsOf(training_ / "zero");
   const Outcome again = RunProcess(command);
   EXPECT_EQ(again.status, 2);
-  EXPECT_THAT(again.err, HasSubstr("it has a checkpoint, " + (training_ / "zero/step-00000000") + "; name another folder"));
+  EXPECT_THAT(again.err,
+              HasSubstr("it has a checkpoint, " + (training_ / "zero/step-00000000") + "; name another folder"));
   EXPECT_EQ(ContentsOf(training_ / "zero"), before);
 }
 
@@ -239,10 +245,12 @@ TEST_F(Stages, AreRefusedWhereStateDoesNotFit) {
     std::string says;
   };
   for (const Row& row : std::vector<Row>{
-           {R"({ continue = "first" })", {"optimizer.name=sgd"},
+           {R"({ continue = "first" })",
+            {"optimizer.name=sgd"},
             "`optimizer.name` is adamw there, sgd here; put it back, or add \"moments\" to `reset`"},
            {R"({ continue = "first", reset = ["schedule"] })", {"data.seed=7"}, "`data.seed` is "},
-           {R"({ continue = "first", reset = [] })", {"model.seq=16"},
+           {R"({ continue = "first", reset = [] })",
+            {"model.seq=16"},
             "`model.seq` is 32 there, 16 here; put it back, or add \"data\" to `reset`"},
            {R"({ continue = "firts" })", {}, "there is no such folder; the nearest name is "},
            {R"({ continue = "tokens.bin" })", {}, "it is a file"},
@@ -314,13 +322,13 @@ TEST_F(Stages, OfAPlanThatSaysOtherwiseAreRefused) {
     }
     return found;
   };
-  EXPECT_THAT(finds([](Plan& p) { std::erase_if(p.section(SectionKind::Init).ops, [](const Op& op) {
-                                    return op.As<op::LoadMoment>() != nullptr;
-                                  }); }),
+  EXPECT_THAT(finds([](Plan& p) {
+                std::erase_if(p.section(SectionKind::Init).ops,
+                              [](const Op& op) { return op.As<op::LoadMoment>() != nullptr; });
+              }),
               HasSubstr("is loaded 0 times, expected 1"));
   EXPECT_THAT(finds([](Plan& p) { p.seed.updates = 0; }), HasSubstr("load_moment-c3"));
-  EXPECT_THAT(finds([](Plan& p) { p.parameters[ParameterId{0}].first_update = 4; }),
-              HasSubstr("load_moment-c3"));
+  EXPECT_THAT(finds([](Plan& p) { p.parameters[ParameterId{0}].first_update = 4; }), HasSubstr("load_moment-c3"));
   EXPECT_THAT(finds([](Plan& p) { p.run.first_step = 4; }), HasSubstr("goes on with the schedule of step 4"));
   EXPECT_THAT(finds([](Plan& p) { p.data.sources[0].first_sample = 4; }), HasSubstr("goes on with the data of step 4"));
   EXPECT_THAT(finds([](Plan& p) { p.parameters[ParameterId{0}].first_update = 5; }), HasSubstr("first_update is 5"));
