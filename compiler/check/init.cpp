@@ -17,7 +17,7 @@ auto CheckInit(CheckContext& context) -> void {
     }
   }
   const bool has_rules = !init.rule.empty() || init.scheme.is_set || !init.scheme.is_known;
-  if (!has_rules && !context.recipe().start.first->seed.is_set && context.IsRead("init.rule")) {
+  if (!has_rules && !context.recipe().start.first->from().is_set && context.IsRead("init.rule")) {
     context.diags()
         .Build(init.at.valid() ? init.at : SourceRange{0, 0, 0, 1}, DiagnosticKind::InitMissing)
         .Help("[init] scheme = \"torchtitan-llama\" gives every parameter a rule")
