@@ -24,7 +24,10 @@ static auto SamplesTaken(const Manifest& manifest) -> ErrorOr<std::map<std::stri
   if (data.sources.empty()) {
     ASSIGN_OR_RETURN(const auto samples, CheckedMultiply(manifest.step, samples_per_step));
     FAIL_IF(samples_per_step < 1 || samples > MostCount, ExitCode::Checkpoint,
-            "its manifest has {} tokens per step of samples of {}", data.tokens_per_step, data.seq);
+            "by its manifest, {} tokens per step of samples of {}, nobody can tell which samples were taken; add "
+            "\"data\" to "
+            "`reset`",
+            data.tokens_per_step, data.seq);
     return std::map<std::string, int64_t>{{"", before(0) + samples}};
   }
   DataSource mixture;

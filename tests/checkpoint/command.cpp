@@ -254,7 +254,8 @@ TEST(CheckpointCommand, ComparesAnyMeshes) {
   EXPECT_EQ(said.code, ExitCode::Differs);
   EXPECT_THAT(said.out, AllOf(HasSubstr("parameters: 5 of 5 differ\n"), HasSubstr("moments: 8 of 8 differ\n")));
   // Each largest difference, found again element by element.
-  for (const json& own : json::parse(Checkpoint({"diff", one.run(), later.run(), "--format", "json"}).out)["tensors"]) {
+  const json found = json::parse(Checkpoint({"diff", one.run(), later.run(), "--format", "json"}).out);
+  for (const json& own : found["tensors"]) {
     const StateRole role = *FromText<StateRole>(std::string(own["role"]));
     double largest = 0;
     int64_t num_different = 0;
@@ -292,7 +293,8 @@ TEST(CheckpointCommand, NamesElementsThatDiffer) {
   EXPECT_THAT(said.out, AllOf(HasSubstr("parameters: 2 of 5 differ\n  tensor"), HasSubstr("moments: 1 of 8 differ\n")));
   const size_t nan = said.out.find("model.embed_tokens.weight ");
   ASSERT_LT(nan, said.out.find("model.norm.weight ")) << said.out;
-  for (const json& own : json::parse(Checkpoint({"diff", one.run(), other.run(), "--format", "json"}).out)["tensors"]) {
+  const json found = json::parse(Checkpoint({"diff", one.run(), other.run(), "--format", "json"}).out);
+  for (const json& own : found["tensors"]) {
     const bool is_moment = own["role"] == "exp_avg" && own["name"] == "model.layers.0.mlp.up_proj.weight";
     if (own["role"] == "parameter" && own["name"] == "model.norm.weight") {
       EXPECT_EQ(own["at"], 3);
