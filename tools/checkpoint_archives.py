@@ -15,6 +15,8 @@ import struct
 import zipfile
 import zlib
 
+from failure import Failure
+
 LOCAL_HEADER = struct.Struct("<4s22xHH")
 # Bytes that one read of a tensor with gaps takes.
 MOST_AT_ONCE = 8 << 20
@@ -23,10 +25,6 @@ ITEM_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int64": 
 STORAGES = {"Double": "float64", "Float": "float32", "BFloat16": "bfloat16", "Half": "float16", "Long": "int64", "Int": "int32", "Short": "int16",
             "Char": "int8", "Byte": "uint8", "Bool": "bool"}
 FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
-
-
-class Failure(Exception):
-    """A message for the user: what is wrong, and what to do."""
 
 
 class Record:

@@ -8,7 +8,7 @@ import dataclasses
 import fnmatch
 import re
 
-from checkpoint_archives import Failure
+from failure import Failure
 
 BLOCK = "model.layers.{}."
 TORCHTITAN = {

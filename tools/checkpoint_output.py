@@ -12,7 +12,8 @@ import os
 import pathlib
 import shutil
 
-from checkpoint_archives import ITEM_BYTES, Failure
+from checkpoint_archives import ITEM_BYTES
+from failure import Failure
 
 BLOCK_BYTES = 256 << 10
 TYPES = {"float32": ("f32", "F32"), "bfloat16": ("bf16", "BF16"), "float16": ("f16", "F16")}

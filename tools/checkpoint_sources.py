@@ -9,7 +9,8 @@ import json
 import os
 import pathlib
 
-from checkpoint_archives import IN_METADATA, ITEM_BYTES, Archive, BytesMetadata, Failure, Rebuilt, Stored, unpickle
+from checkpoint_archives import IN_METADATA, ITEM_BYTES, Archive, BytesMetadata, Rebuilt, Stored, unpickle
+from failure import Failure
 
 FLAT = "_flat_param"
 ABOUT_FILE = 'save tensors, numbers and texts alone: torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, FILE)'

@@ -14,10 +14,11 @@ import re
 import subprocess
 import time
 
-from checkpoint_archives import ITEM_BYTES, Failure, read_into
+from checkpoint_archives import ITEM_BYTES, read_into
 from checkpoint_names import INTERLEAVED, MOMENTS, ROTARY, WRITTEN, Model, inverse, names_written, permute, rotary_of, row_order
 from checkpoint_output import MANIFEST, Folder
 from checkpoint_sources import SAFETENSORS_TYPES, safetensors_header
+from failure import Failure
 
 PIECE = re.compile(r"\[(\d+), (\d+)\) of (?:columns \[(\d+), (\d+)\) of )?\[([\d, ]*)\]")
 

@@ -16,14 +16,14 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import time
 
-from checkpoint_archives import FORMATS, ITEM_BYTES, Failure
+from checkpoint_archives import FORMATS, ITEM_BYTES
 from checkpoint_names import (HALVES, INTERLEAVED, MOMENTS, ORDER_HELP, ROTARY, SETTINGS, STATE, TABLES, TRAINER, WRITTEN, Found, Matcher, Model, listed,
                               permute, plain, read_names, rotary_of, row_order, table_of)
 from checkpoint_output import BLOCKS, MANIFEST, TENSORS, TYPES, BlockWriter, Folder, header_of, manifest_text, write_durably, xxh3_128
 from checkpoint_sources import open_source
+from failure import Failure, end_with
 
 MIB = 1 << 20
 WIDENED_AT_ONCE = MIB
@@ -254,23 +254,17 @@ def parse() -> argparse.Namespace:
     return options
 
 
+def run(options: argparse.Namespace) -> None:
+    if options.to is None:
+        import_checkpoint(options)
+    else:
+        from checkpoint_to_dcp import write_dcp
+        write_dcp(options)
+
+
 def main() -> None:
     options = parse()
-    try:
-        if options.to is None:
-            import_checkpoint(options)
-        else:
-            from checkpoint_to_dcp import write_dcp
-            write_dcp(options)
-        return
-    except Failure as error:
-        message, code = f"error: {error}", 1
-    except OSError as error:
-        message, code = f"error: {error.filename or options.out}: {error.strerror}", 1
-    except KeyboardInterrupt:
-        message, code = "stopped; nothing was kept, and the same command begins again", 130
-    print(message, file=sys.stderr)
-    sys.exit(code)
+    end_with(lambda: run(options), options.out, "stopped; nothing was kept, and the same command begins again")
 
 
 if __name__ == "__main__":

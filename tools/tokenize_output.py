@@ -11,7 +11,8 @@ import shutil
 import struct
 import time
 
-from tokenize_tasks import MIB, Failure, Job, Task
+from failure import Failure
+from tokenize_tasks import MIB, Job, Task
 
 # Megatron's codes of the types of ids.
 TYPE_CODES = {"H": 8, "i": 4}

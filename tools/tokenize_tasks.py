@@ -11,6 +11,8 @@ import signal
 import threading
 from collections.abc import Iterator
 
+from failure import Failure
+
 MIB = 1 << 20
 # What a tokenizer gets at once.
 BATCH_CHARACTERS, BATCH_DOCUMENTS = 1 << 19, 512
@@ -19,10 +21,6 @@ MOST_OF_UINT16 = 65500
 INSTALL = "pip install tokenizers, or shardc[tokenize]"
 # No id of a tokenizer.
 LOST = (1 << 32) - 1
-
-
-class Failure(Exception):
-    """A mistake in the inputs or in the command line: what is wrong, where, and the remedy."""
 
 
 @dataclasses.dataclass(frozen=True)

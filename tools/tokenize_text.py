@@ -28,8 +28,9 @@ import threading
 import time
 from collections.abc import Iterator
 
+from failure import Failure, end_with
 from tokenize_output import Output
-from tokenize_tasks import MIB, Failure, Job, Task, Workers, load_tokenizer, parquet_file
+from tokenize_tasks import MIB, Job, Task, Workers, load_tokenizer, parquet_file
 
 KINDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz"}
@@ -294,17 +295,7 @@ def run(options: argparse.Namespace) -> None:
 
 def main() -> None:
     options = parse()
-    try:
-        run(options)
-        return
-    except Failure as error:
-        message, code = f"error: {error}", 1
-    except OSError as error:
-        message, code = f"error: {error.filename or options.out}: {error.strerror}", 1
-    except KeyboardInterrupt:
-        message, code = "stopped; the same command goes on from here", 130
-    print(message, file=sys.stderr)
-    sys.exit(code)
+    end_with(lambda: run(options), options.out, "stopped; the same command goes on from here")
 
 
 if __name__ == "__main__":
