@@ -14,9 +14,11 @@ auto ScratchBytes(const op::Initialize& op, const Plan& plan) -> Bytes {
 }
 
 auto Verify(const op::Initialize& op, const Plan& plan, OpCheck& check) -> void {
-  ExpectShardToFill(check, plan, op, "initialize-c1"_rule, "initialize-c2"_rule);
+  ExpectShardToFill(check, plan, op, plan.parameters[op.parameter].dtype, "initialize-c1"_rule, "initialize-c2"_rule);
 }
 
-auto OwnCost(const op::Initialize& op, const Plan& plan) -> OpCost { return CostOfFilling(op, plan); }
+auto OwnCost(const op::Initialize& op, const Plan& plan) -> OpCost {
+  return CostOfFilling(op, plan, plan.parameters[op.parameter].dtype);
+}
 
 }  // namespace shardc

@@ -12,25 +12,16 @@ constinit const OpFacts op::LoadMoment::Facts{
 auto Shape(const op::LoadMoment&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::LoadMoment& op, const Plan& plan, OpCheck& check) -> void {
-  const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   const Parameter& parameter = plan.parameters[op.parameter];
-  ExpectType(check, plan, op.shard, {DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
-             "load_moment-c1"_rule);
-  check.Expect(op.role != StateRole::Parameter && HasRole(sub_vector, op.role), "load_moment-c1"_rule,
-               "v{} keeps no {}", op.sub_vector.index, ToText(op.role));
-  check.Expect(std::ranges::count(sub_vector.segments, op.parameter, &Segment::parameter) > 0, "load_moment-c2"_rule,
-               "{} does not lie in v{}", parameter.name, op.sub_vector.index);
+  ExpectShardToFill(check, plan, op, DType::F32, "load_moment-c1"_rule, "load_moment-c2"_rule);
+  check.Expect(op.role != StateRole::Parameter && HasRole(plan.sub_vectors[op.sub_vector], op.role),
+               "load_moment-c1"_rule, "v{} keeps no {}", op.sub_vector.index, ToText(op.role));
   const auto block = LoadedBlockOf(parameter);
   check.Expect(block && block->indices.empty() && TakesMoments(plan, parameter), "load_moment-c3"_rule,
                "{} begins as {}; the first update of its moments is {}, and the seed has {}", parameter.name,
                parameter.init, parameter.first_update, plan.seed.updates);
 }
 
-auto OwnCost(const op::LoadMoment& op, const Plan& plan) -> OpCost {
-  OpCost cost;
-  cost.written = Bytes{plan.parameters[op.parameter].num_elements() * SizeOf(DType::F32)} /
-                 plan.mesh.size(plan.sub_vectors[op.sub_vector].axes);
-  return cost;
-}
+auto OwnCost(const op::LoadMoment& op, const Plan& plan) -> OpCost { return CostOfFilling(op, plan, DType::F32); }
 
 }  // namespace shardc

@@ -12,7 +12,8 @@ auto Shape(const op::LoadParameter&, const Plan&) -> std::vector<ValueType> { re
 
 auto Verify(const op::LoadParameter& op, const Plan& plan, OpCheck& check) -> void {
   const Parameter& parameter = plan.parameters[op.parameter];
-  ExpectShardToFill(check, plan, op, "load_parameter-c1"_rule, "load_parameter-c2"_rule);
+  ExpectShardToFill(check, plan, op, plan.parameters[op.parameter].dtype, "load_parameter-c1"_rule,
+                    "load_parameter-c2"_rule);
   const auto block = LoadedBlockOf(parameter);
   const SeedTensor* const tensor = block ? plan.seed.Find(block->tensor) : nullptr;
   bool has_block = tensor != nullptr && tensor->shape.size() == parameter.shape.size();
@@ -26,6 +27,8 @@ auto Verify(const op::LoadParameter& op, const Plan& plan, OpCheck& check) -> vo
       tensor == nullptr ? "no such tensor" : fmt::format("{}{}", ToText(tensor->dtype), ToText(tensor->shape)));
 }
 
-auto OwnCost(const op::LoadParameter& op, const Plan& plan) -> OpCost { return CostOfFilling(op, plan); }
+auto OwnCost(const op::LoadParameter& op, const Plan& plan) -> OpCost {
+  return CostOfFilling(op, plan, plan.parameters[op.parameter].dtype);
+}
 
 }  // namespace shardc

@@ -77,23 +77,22 @@ auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanR
 auto ExpectOneOffset(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
                      PlanRule constraint) -> bool;
 
-/// Checks the operands of an op that gives a parameter its first values: `shard` is the slice of the sub-vector's
-/// parameters, and the parameter has a segment there.
+/// Checks the operands of an op that gives a parameter, or what the optimizer keeps of it in `dtype`, its first values:
+/// `shard` is a slice of the sub-vector, and the parameter has a segment there.
 template <class Op>
-auto ExpectShardToFill(OpCheck& check, const Plan& plan, const Op& op, PlanRule of_shard, PlanRule of_parameter)
-    -> void {
+auto ExpectShardToFill(OpCheck& check, const Plan& plan, const Op& op, DType dtype, PlanRule of_shard,
+                       PlanRule of_parameter) -> void {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   const Parameter& parameter = plan.parameters[op.parameter];
-  ExpectType(check, plan, op.shard, {parameter.dtype, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
-             of_shard);
+  ExpectType(check, plan, op.shard, {dtype, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard", of_shard);
   check.Expect(std::ranges::count(sub_vector.segments, op.parameter, &Segment::parameter) > 0, of_parameter,
                "{} does not lie in v{}", parameter.name, op.sub_vector.index);
 }
-/// Returns the cost of an op that writes a rank's share of a parameter.
+/// Returns the cost of an op that writes a rank's share of a parameter, or of what the optimizer keeps of it.
 template <class Op>
-auto CostOfFilling(const Op& op, const Plan& plan) -> OpCost {
+auto CostOfFilling(const Op& op, const Plan& plan, DType dtype) -> OpCost {
   OpCost cost;
-  cost.written = Bytes{plan.parameters[op.parameter].num_elements() * SizeOf(plan.parameters[op.parameter].dtype)} /
+  cost.written = Bytes{plan.parameters[op.parameter].num_elements() * SizeOf(dtype)} /
                  plan.mesh.size(plan.sub_vectors[op.sub_vector].axes);
   return cost;
 }
