@@ -1,11 +1,9 @@
 // shardc eval RECIPE|PLAN|RUN --checkpoint DIR: the loss of a checkpoint on the held-out tokens, by shardc-run.
 
-#include <cstdlib>
 #include <memory>
 
 #include "compiler/base/timeout.h"
 #include "compiler/checkpoint/seed_contents.h"
-#include "compiler/cluster/place.h"
 #include "compiler/driver/checkpoint_path.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
@@ -44,9 +42,7 @@ static auto Eval(EvalOptions options) -> Status {
     return path ? BecomeEvaluation(*path, DeviceOfPlanText(*named.text), options.checkpoint, options) : path.error();
   }
   RecipeSource source(options.recipe, named.text);
-  if (const auto place = FindPlace(std::getenv); place && *place) {
-    source.set_num_hosts((*place)->num_hosts());
-  }
+  source.TakeHostsOfLaunch();
   ASSIGN_OR_RETURN(const auto plan,
                    source.Printed(source.LoadAndCompile({.run_dir = RunDirOfCheckpoint(options.checkpoint)})));
   FAIL_IF(plan.data.eval_tokens == 0 && !plan.data.has_eval_files(), ExitCode::RecipeRejected,

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include "compiler/base/mapped.h"
@@ -14,7 +13,6 @@
 #include "compiler/base/text/parse_whole.h"
 #include "compiler/base/text/split.h"
 #include "compiler/checkpoint/seed_contents.h"
-#include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/data/token_file.h"
 #include "compiler/data/token_ids.h"
@@ -121,9 +119,7 @@ static auto Generate(GenerateOptions options, const Question& question) -> Statu
           options.recipe.path);
   RecipeSource source(options.recipe, named.text);
   source.set_file_checks(FileChecks::None);
-  if (const auto place = FindPlace(std::getenv); place && *place) {
-    source.set_num_hosts((*place)->num_hosts());
-  }
+  source.TakeHostsOfLaunch();
   ASSIGN_OR_RETURN(const auto recipe, source.Printed(source.Load()));
   RETURN_IF_ERROR(CheckOutput(options, question, InputsOf(recipe)));
   ASSIGN_OR_RETURN(const auto ids, question.find_ids(recipe));

@@ -1,12 +1,10 @@
 // shardc init RECIPE -o DIR: the checkpoint of step 0, made by shardc-run without a step, for runs that begin from it
 // on any mesh.
 
-#include <cstdlib>
 #include <memory>
 
 #include "compiler/base/absolute_path.h"
 #include "compiler/checkpoint/what_lies_there.h"
-#include "compiler/cluster/place.h"
 #include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
@@ -32,9 +30,7 @@ static auto Init(const InitOptions& options) -> Status {
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   FAIL_IF(named.is_plan, ExitCode::Usage, "{} is a plan; name its recipe", options.recipe.path);
   RecipeSource source(options.recipe, named.text);
-  if (const auto place = FindPlace(std::getenv); place && *place) {
-    source.set_num_hosts((*place)->num_hosts());
-  }
+  source.TakeHostsOfLaunch();
   ASSIGN_OR_RETURN(auto plan, source.Printed(source.LoadAndCompile({})));
   MakePathsAbsolute(plan);
   plan.run.checkpoint_dir = directory;

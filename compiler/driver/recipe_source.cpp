@@ -3,6 +3,7 @@
 #include "compiler/driver/recipe_source.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "compiler/base/files.h"
@@ -11,6 +12,7 @@
 #include "compiler/base/printable.h"
 #include "compiler/check/recipe_data.h"
 #include "compiler/checkpoint/what_lies_there.h"
+#include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/diag/render_order.h"
 #include "compiler/driver/output.h"
@@ -145,6 +147,12 @@ auto RecipeSource::PrintDiagnostics() const -> void {
     text += fmt::format("{}: assumed {}\n", PrintableLine(options_.path), line);
   }
   std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+auto RecipeSource::TakeHostsOfLaunch() -> void {
+  if (const auto place = FindPlace(std::getenv); place && *place) {
+    set_num_hosts((*place)->num_hosts());
+  }
 }
 
 auto RecipeSource::FirstError() const -> std::string {

@@ -41,6 +41,8 @@ class RecipeSource {
   auto set_file_checks(FileChecks checks) -> void { read_.files = checks; }
   /// Sets the number of hosts of the launch; used if the recipe does not set mesh.hosts.
   auto set_num_hosts(int64_t num_hosts) -> void { read_.num_hosts = num_hosts; }
+  /// Sets the number of hosts that a launcher says, if there is one.
+  auto TakeHostsOfLaunch() -> void;
   /// Looks at every id of the files too, once nothing else is wrong with the recipe.
   auto set_scan(ScanOptions scan) -> void { scan_ = std::move(scan); }
   /// Reads and checks. Errors: diagnostics, to be printed by PrintDiagnostics; the Error has no message then.
