@@ -62,7 +62,8 @@ auto DigestOf(std::string_view text) -> std::string {
   return DigestText(hash.low64, hash.high64);
 }
 
-auto DigestOf(const Descriptor& file, int64_t bytes) -> ErrorOr<std::string> {
+auto DigestOf(const Descriptor& file, int64_t bytes, const std::function<void(int64_t)>& after_read)
+    -> ErrorOr<std::string> {
   constexpr int64_t ChunkBytes = int64_t{1} << 20;
   std::vector<std::byte> chunk(static_cast<size_t>(std::min(ChunkBytes, bytes)));
   Digest digest;
@@ -70,6 +71,9 @@ auto DigestOf(const Descriptor& file, int64_t bytes) -> ErrorOr<std::string> {
     const int64_t size = std::min(ChunkBytes, bytes - offset);
     RETURN_IF_ERROR(ReadAll(file, chunk.data(), size, offset));
     digest.Update(chunk.data(), size);
+    if (after_read) {
+      after_read(size);
+    }
   }
   return digest.Text();
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -42,8 +43,10 @@ auto DigestText(uint64_t low, uint64_t high) -> std::string;
 auto ToText(const DigestBytes& digest) -> std::string;
 auto DigestOf(std::string_view text) -> std::string;
 auto DigestBytesOf(const void* data, int64_t bytes) -> DigestBytes;
-/// Returns the digest of the first bytes of a file. Errors: they cannot be read.
-auto DigestOf(const Descriptor& file, int64_t bytes) -> ErrorOr<std::string>;
+/// Returns the digest of the first bytes of a file, and calls `after_read`, if it is set, with the number of bytes of
+/// each read. Errors: they cannot be read.
+auto DigestOf(const Descriptor& file, int64_t bytes, const std::function<void(int64_t)>& after_read = {})
+    -> ErrorOr<std::string>;
 /// Returns true for a text of the form that these two give.
 auto IsDigest(std::string_view text) -> bool;
 

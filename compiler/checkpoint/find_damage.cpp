@@ -41,21 +41,6 @@ static auto TensorsIn(const Descriptor& file, const Manifest& manifest, const st
   return names;
 }
 
-/// Returns the digest of a file, whose bytes it counts as it reads them. Errors: they cannot be read.
-static auto CountedDigestOf(const Descriptor& file, int64_t bytes, std::atomic<int64_t>& bytes_read)
-    -> ErrorOr<std::string> {
-  constexpr int64_t ReadBytes = int64_t{1} << 20;
-  std::vector<std::byte> read(static_cast<size_t>(std::min(bytes, ReadBytes)));
-  Digest digest;
-  for (int64_t at = 0; at < bytes; at += ReadBytes) {
-    const int64_t size = std::min(ReadBytes, bytes - at);
-    RETURN_IF_ERROR(ReadAll(file, read.data(), size, at));
-    digest.Update(read.data(), size);
-    bytes_read += size;
-  }
-  return digest.Text();
-}
-
 /// Returns the blocks of an open file that differ from their digests; neighbours are one range.
 static auto DamagedBlocks(const Descriptor& file, const Manifest& manifest, const std::string& name, int64_t bytes,
                           const std::vector<DigestBytes>& digests, std::atomic<int64_t>& bytes_read)
@@ -108,7 +93,7 @@ static auto DamageOfFile(const Descriptor& directory, const Manifest& manifest, 
     whole.tensors = TensorsByManifest(manifest, name);
     whole.why = digests.error().message;
     return {whole};
-  } else if (const auto digest = CountedDigestOf(*file, *bytes, bytes_read); !digest) {
+  } else if (const auto digest = DigestOf(*file, *bytes, [&](int64_t more) { bytes_read += more; }); !digest) {
     whole.why = digest.error().message;
   } else if (*digest != expected.digest) {
     whole.why = fmt::format("its digest is {}, the manifest says {}", *digest, expected.digest);

@@ -1,4 +1,5 @@
-// What of a checkpoint's files is not what was saved: every byte is read and compared with the digests of the manifest.
+// Finds the bytes of a checkpoint that are not those that were saved: each is read and compared with the manifest's
+// digests.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,6 @@
 // shardc checkpoint: what is in a directory of checkpoints and in a checkpoint, whether its bytes are those that were
 // saved, how far two are apart; and how checkpoints are removed.
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +10,7 @@
 
 #include "compiler/base/mapped.h"
 #include "compiler/base/printable.h"
+#include "compiler/base/stopwatch.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/base/text/json_text.h"
 #include "compiler/base/text/numbers_and_lines.h"
@@ -22,6 +21,7 @@
 #include "compiler/checkpoint/find_damage.h"
 #include "compiler/checkpoint/lease.h"
 #include "compiler/checkpoint/pieces.h"
+#include "compiler/data/scan_bar.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/driver/checkpoint_path.h"
 #include "compiler/driver/checkpoint_text.h"
@@ -31,8 +31,6 @@
 namespace shardc {
 
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
 
 struct CheckpointOptions {
   std::string action;
@@ -54,39 +52,28 @@ struct GivenCheckpoint {
 class ProgressLine {
  public:
   ProgressLine(std::string what, int64_t total) : what_(std::move(what)), total_(total) {}
-  ~ProgressLine() {
-    if (is_shown_) {
-      std::fputs("\r\033[K", stderr);
-    }
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  auto operator=(const ProgressLine&) -> ProgressLine& = delete;
 
   /// Shows the line again if it is a while since it was shown.
   auto Show(int64_t done) -> void {
-    constexpr std::chrono::milliseconds Pause{100};
+    constexpr Seconds Pause{0.1};
     constexpr int64_t Width = 30;
-    const SteadyClock::time_point now = SteadyClock::now();
-    if (!is_terminal_ || total_ <= 0 || now - shown_ < Pause) {
+    const Seconds now = watch_.Elapsed();
+    if (total_ <= 0 || now < next_) {
       return;
     }
-    shown_ = now;
-    is_shown_ = true;
+    next_ = now + Pause;
     const double share = static_cast<double>(done) / static_cast<double>(total_);
-    const double seconds = std::chrono::duration<double>(now - begin_).count();
-    const std::string bar(static_cast<size_t>(share * Width), '#');
-    const std::string left = share > 0 ? fmt::format("{:.0f} s left", seconds / share - seconds) : "";
-    std::fputs(fmt::format("\r\033[K{} [{:<{}}] {:.0f} %  {}", what_, bar, Width, 100 * share, left).c_str(), stderr);
-    std::fflush(stderr);
+    const std::string filled(static_cast<size_t>(share * Width), '#');
+    const std::string left = share > 0 ? fmt::format("{:.0f} s left", now.value / share - now.value) : "";
+    bar_.Show(fmt::format("{} [{:<{}}] {:.0f} %  {}", what_, filled, Width, 100 * share, left));
   }
 
  private:
   std::string what_;
   int64_t total_;
-  bool is_terminal_ = isatty(STDERR_FILENO) != 0;
-  bool is_shown_ = false;
-  SteadyClock::time_point begin_ = SteadyClock::now();
-  SteadyClock::time_point shown_;
+  ScanBar bar_{stderr};
+  Stopwatch watch_;
+  Seconds next_;
 };
 
 }  // namespace
