@@ -4,7 +4,6 @@
 #include <array>
 #include <string_view>
 
-#include "compiler/base/printable.h"
 #include "compiler/checkpoint/stage.h"
 #include "compiler/plan/header.h"
 
@@ -53,13 +52,9 @@ auto IsOfEachStage(std::string_view key) -> bool {
 }  // namespace
 
 auto StageChanges(const Manifest& manifest, const Plan& plan) -> std::vector<std::string> {
-  constexpr size_t MostShown = 200;
   if (plan.recipe.empty() || manifest.recipe.empty()) {
     return {};
   }
-  const auto text = [](const std::string& value) {
-    return value.empty() ? "unset" : value.size() > MostShown ? "another value" : PrintableLine(value);
-  };
   std::vector<std::string> changes;
   for (const KeyDifference& change : DifferencesOf(ReadKeys(manifest.recipe).keys, KeysOf(plan))) {
     if (IsOfEachStage(change.key)) {
@@ -67,8 +62,7 @@ auto StageChanges(const Manifest& manifest, const Plan& plan) -> std::vector<std
     }
     const auto row = std::ranges::find_if(
         Consequences, [&](const Consequence& consequence) { return change.key.starts_with(consequence.key); });
-    changes.push_back(fmt::format("{} {} -> {}{}{}", PrintableLine(change.key), text(change.a), text(change.b),
-                                  row == Consequences.end() ? "" : ": ", row == Consequences.end() ? "" : row->text));
+    changes.push_back(row == Consequences.end() ? ToText(change) : fmt::format("{}: {}", ToText(change), row->text));
   }
   return changes;
 }

@@ -1,4 +1,4 @@
-// What a stage does otherwise than the run that it continues, key by key, each with what follows from it.
+// Tells what a stage does otherwise than the run that it continues, key by key, each with what follows from it.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/base/byte_limit.h"
+#include "compiler/base/printable.h"
 #include "compiler/base/text/parse_whole.h"
 #include "compiler/keys/key_values.h"
 #include "compiler/keys/toml_value.h"
@@ -236,6 +237,16 @@ auto ValueText(const PlanKeys& keys, OriginKey wanted) -> std::string {
     });
   });
   return text.starts_with('"') ? text.substr(1, text.size() - 2) : text;
+}
+
+auto ToText(const KeyDifference& change) -> std::string {
+  constexpr size_t MostShown = 400;
+  const auto text = [](const std::string& value) { return value.empty() ? "unset" : PrintableLine(value); };
+  const std::string key = PrintableLine(change.key);
+  const std::string was = text(change.a);
+  const std::string is = text(change.b);
+  return was.size() > MostShown || is.size() > MostShown ? fmt::format("another value of {}", key)
+                                                         : fmt::format("{} {} -> {}", key, was, is);
 }
 
 auto DifferencesOf(const PlanKeys& a, const PlanKeys& b) -> std::vector<KeyDifference> {

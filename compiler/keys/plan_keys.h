@@ -59,6 +59,8 @@ struct KeyDifference {
   std::string a;
   std::string b;
 };
+/// Returns "model.seq 1024 -> 4096", and of long values "another value of data.source".
+auto ToText(const KeyDifference& change) -> std::string;
 /// Returns what differs, in the order of the rows.
 auto DifferencesOf(const PlanKeys& a, const PlanKeys& b) -> std::vector<KeyDifference>;
 

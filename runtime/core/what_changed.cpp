@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/base/printable.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/expr/step_evaluator.h"
 #include "compiler/plan/header.h"
@@ -61,16 +60,6 @@ static auto RateChange(const PlanKeys& before, const PlanKeys& now, int64_t comp
   return {};
 }
 
-static auto TextOf(const KeyDifference& change) -> std::string {
-  constexpr size_t MostShown = 400;
-  const auto text = [](const std::string& value) { return value.empty() ? "unset" : PrintableLine(value); };
-  const std::string key = PrintableLine(change.key);
-  const std::string was = text(change.a);
-  const std::string is = text(change.b);
-  return was.size() > MostShown || is.size() > MostShown ? fmt::format("another value of {}", key)
-                                                         : fmt::format("{} {} -> {}", key, was, is);
-}
-
 auto WhatChanged(const std::map<std::string, std::string>& before, const Plan& plan, int64_t step) -> std::string {
   constexpr size_t MostFacts = 20;
   constexpr size_t LongestLine = 160;
@@ -103,7 +92,7 @@ auto WhatChanged(const std::map<std::string, std::string>& before, const Plan& p
       std::ranges::find(changes, OriginKey("optimizer.lr").text(), &KeyDifference::key) != changes.end();
   std::vector<std::string> facts;
   for (const KeyDifference& change : changes) {
-    std::string fact = TextOf(change);
+    std::string fact = ToText(change);
     if (HasNoEffect(change.key)) {
       fact += " has no effect any more";
     } else if (change.key == OriginKey("optimizer.lr").text() && !rate.empty()) {
