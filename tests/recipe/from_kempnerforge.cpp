@@ -8,10 +8,10 @@
 #include <cmath>
 #include <numbers>
 
-#include "compiler/check/check_recipe.h"
 #include "compiler/expr/step_evaluator.h"
 #include "compiler/recipe/from_config.h"
 #include "compiler/recipe/recipe.h"
+#include "tests/support/compile_recipe.h"
 
 namespace shardc {
 namespace {
@@ -38,17 +38,7 @@ auto Made(const std::string& configuration) -> ConvertedRecipe {
   return *std::move(made);
 }
 
-auto CheckedForge(const std::string& configuration) -> Recipe {
-  const std::string text = Made(configuration).text;
-  SourceSet sources;
-  Diagnostics diagnostics(&sources);
-  const auto recipe = ReadRecipe("made.toml", text, {}, sources, diagnostics);
-  if (recipe.ok()) {
-    CheckRecipe(*recipe, diagnostics);
-  }
-  CHECK(!diagnostics.has_errors(), "{}{}", text, RenderText(diagnostics, {}));
-  return *recipe;
-}
+auto CheckedForge(const std::string& configuration) -> Recipe { return CheckedRecipe(Made(configuration).text); }
 
 TEST(FromKempnerForge, CarriesSettingsOver) {
   const Recipe recipe = CheckedForge(Model + R"toml(

@@ -6,9 +6,9 @@
 
 #include <array>
 
-#include "compiler/check/check_recipe.h"
 #include "compiler/recipe/recipe.h"
 #include "tests/recipe/torchtitan_schedule.h"
+#include "tests/support/compile_recipe.h"
 
 namespace shardc {
 namespace {
@@ -22,14 +22,7 @@ using testing::StartsWith;
 auto RecipeOf(const std::string& configuration) -> Recipe {
   const auto made = RecipeFromConfig("train.toml", configuration);
   CHECK(made, "{}", made.error().message);
-  SourceSet sources;
-  Diagnostics diagnostics(&sources);
-  const auto recipe = ReadRecipe("made.toml", made->text, {}, sources, diagnostics);
-  if (recipe.ok()) {
-    CheckRecipe(*recipe, diagnostics);
-  }
-  CHECK(!diagnostics.has_errors(), "{}{}", made->text, RenderText(diagnostics, {}));
-  return *recipe;
+  return CheckedRecipe(made->text);
 }
 
 TEST(FromTorchtitan, WritesDefaultsOut) {

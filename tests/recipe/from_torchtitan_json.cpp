@@ -5,10 +5,10 @@
 
 #include <array>
 
-#include "compiler/check/check_recipe.h"
 #include "compiler/recipe/from_config.h"
 #include "compiler/recipe/recipe.h"
 #include "tests/recipe/torchtitan_schedule.h"
+#include "tests/support/compile_recipe.h"
 #include "tests/support/repository.h"
 #include "tests/support/torchtitan_json.h"
 
@@ -20,18 +20,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
-
-/// Returns the recipe of a text; one that the checks refuse ends the test.
-auto CheckedRecipe(const std::string& text) -> Recipe {
-  SourceSet sources;
-  Diagnostics diagnostics(&sources);
-  const auto recipe = ReadRecipe("made.toml", text, {}, sources, diagnostics);
-  if (recipe.ok()) {
-    CheckRecipe(*recipe, diagnostics);
-  }
-  CHECK(!diagnostics.has_errors(), "{}{}", text, RenderText(diagnostics, {}));
-  return *recipe;
-}
 
 auto Made(const json& configuration) -> ConvertedRecipe {
   auto made = RecipeFromConfig("config.json", configuration.dump());

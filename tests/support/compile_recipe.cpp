@@ -5,6 +5,17 @@
 
 namespace shardc {
 
+auto CheckedRecipe(const std::string& text) -> Recipe {
+  SourceSet sources;
+  Diagnostics diagnostics(&sources);
+  const auto recipe = ReadRecipe("made.toml", text, {}, sources, diagnostics);
+  if (recipe.ok()) {
+    CheckRecipe(*recipe, diagnostics);
+  }
+  CHECK(!diagnostics.has_errors(), "{}{}", text, RenderText(diagnostics, {}));
+  return *recipe;
+}
+
 auto CompileRecipe(const std::string& path, const std::string& text, const std::vector<std::string>& sets,
                    std::optional<PassKind> stop_after) -> CompiledRecipe {
   SourceSet sources;

@@ -18,6 +18,9 @@ struct CompiledRecipe {
   std::string warnings;
 };
 
+/// Reads and checks the text of a recipe that the program wrote. One that is rejected ends the test.
+auto CheckedRecipe(const std::string& text) -> Recipe;
+
 /// Reads, checks and compiles a recipe with `--set` texts. A recipe or a plan that is rejected ends the test.
 auto CompileRecipe(const std::string& path, const std::string& text, const std::vector<std::string>& sets,
                    std::optional<PassKind> stop_after = {}) -> CompiledRecipe;
