@@ -26,7 +26,7 @@ auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<s
                     .sources = {},
                     .steps = plan.data.is_mixture() ? plan.run.steps : 0,
                     .first_samples = {}};
-  if (std::ranges::any_of(plan.data.sources, [](const TokenSource& source) { return source.first_sample > 0; })) {
+  if (plan.data.goes_on()) {
     data.first_samples = Mapped<int64_t>(plan.data.sources, &TokenSource::first_sample);
   }
   if (plan.data.is_mixture()) {

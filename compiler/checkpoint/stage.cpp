@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/base/text/numbers_and_lines.h"
-
 #include "compiler/base/plan_limits.h"
+#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/checkpoint/checked_multiply.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/plan/header.h"
@@ -21,21 +20,20 @@ static auto SamplesTaken(const Manifest& manifest) -> ErrorOr<std::map<std::stri
   const auto before = [&](size_t source) {
     return source < data.first_samples.size() ? data.first_samples[source] : 0;
   };
+  ASSIGN_OR_RETURN(const auto all, CheckedMultiply(manifest.step, samples_per_step));
+  const int64_t most_per_step = data.sources.empty() ? MostCount : MostMixedSamples;
+  FAIL_IF(
+      samples_per_step < 1 || samples_per_step > most_per_step || all > MostCount, ExitCode::Checkpoint,
+      "by its manifest, {} tokens per step of samples of {}, nobody can tell which samples were taken; add \"data\" "
+      "to `reset`",
+      data.tokens_per_step, data.seq);
   if (data.sources.empty()) {
-    ASSIGN_OR_RETURN(const auto samples, CheckedMultiply(manifest.step, samples_per_step));
-    FAIL_IF(samples_per_step < 1 || samples > MostCount, ExitCode::Checkpoint,
-            "by its manifest, {} tokens per step of samples of {}, nobody can tell which samples were taken; add "
-            "\"data\" to "
-            "`reset`",
-            data.tokens_per_step, data.seq);
-    return std::map<std::string, int64_t>{{"", before(0) + samples}};
+    return std::map<std::string, int64_t>{{"", before(0) + all}};
   }
   DataSource mixture;
   for (const ManifestSource& source : data.sources) {
     mixture.sources.push_back({.name = source.name, .weight = source.weight, .files = {}});
   }
-  FAIL_IF(samples_per_step < 1 || samples_per_step > MostMixedSamples, ExitCode::Checkpoint,
-          "its manifest has {} samples per step of a mixture", samples_per_step);
   ASSIGN_OR_RETURN(auto quotas,
                    SampleQuotas::Create(mixture, samples_per_step, {data.steps, manifest.seed.first_step}));
   while (quotas.step() < manifest.step) {
@@ -52,16 +50,15 @@ auto KeptBy(const Plan& plan) -> KeepsPart {
   if (const auto first = KeysOf(plan).start.first) {
     return [first = *first](StagePart part) { return first.Keeps(part); };
   }
-  const bool has_samples =
-      std::ranges::any_of(plan.data.sources, [](const TokenSource& source) { return source.first_sample > 0; });
-  return [updates = plan.seed.updates, first_step = plan.run.first_step, has_samples](StagePart part) {
-    switch (part) {
-      case StagePart::Moments: return updates > 0;
-      case StagePart::Schedule: return first_step > 0;
-      case StagePart::Data: return has_samples;
-    }
-    CHECK(false, "part {}", static_cast<int>(part));
-  };
+  return
+      [updates = plan.seed.updates, first_step = plan.run.first_step, goes_on = plan.data.goes_on()](StagePart part) {
+        switch (part) {
+          case StagePart::Moments: return updates > 0;
+          case StagePart::Schedule: return first_step > 0;
+          case StagePart::Data: return goes_on;
+        }
+        CHECK(false, "part {}", static_cast<int>(part));
+      };
 }
 
 auto StageOf(const Manifest& manifest, const KeepsPart& keeps) -> ErrorOr<Stage> {
@@ -164,14 +161,13 @@ auto KeptText(const Plan& plan) -> std::string {
   }
   std::string text = "moments begin as 0";
   if (plan.seed.updates > 0) {
+    text = fmt::format("moments of {} go on", Counted(plan.seed.updates, "update"));
     const auto fresh = std::ranges::count_if(plan.parameters.begin(), plan.parameters.end(), [&](const Parameter& own) {
       return own.trainable && !TakesMoments(plan, own);
     });
-    text = fmt::format(
-        "moments of {} go on{}", Counted(plan.seed.updates, "update"),
-        fresh == 0 ? ""
-                   : fmt::format(", {} with moments of 0",
-                                 fresh == 1 ? "1 parameter begins" : fmt::format("{} parameters begin", fresh)));
+    if (fresh > 0) {
+      text += fmt::format(", {} {} with moments of 0", Counted(fresh, "parameter"), fresh == 1 ? "begins" : "begin");
+    }
   }
   text += plan.run.first_step > 0 ? fmt::format("; the schedule goes on at step {}", plan.run.first_step)
                                   : "; the schedule begins again";

@@ -55,12 +55,12 @@ static auto HasEnding(const fs::path& folder, std::string_view ending) -> bool {
 
 static auto IsRun(const fs::path& path) -> bool { return Has(path, AttemptsName); }
 
-auto NewestBelow(const std::string& path) -> std::string {
+auto NewestBelow(const std::string& path, bool or_broken) -> std::string {
   std::string newest;
   for (const fs::path& folder : {fs::path(path), fs::path(path) / "checkpoints"}) {
     // Numbers have leading zeros. Folders with other names are being written, were replaced or are damaged.
-    const auto checkpoints = EntriesIn(folder, [](const fs::path& own) {
-      return IsCheckpointName(own.filename().string()) && Has(own, ManifestName);
+    const auto checkpoints = EntriesIn(folder, [&](const fs::path& own) {
+      return IsCheckpointName(own.filename().string()) && (or_broken || Has(own, ManifestName));
     });
     newest = checkpoints.empty() ? newest : std::max(newest, checkpoints.back());
   }

@@ -6,7 +6,8 @@
 namespace shardc {
 
 /// Returns the newest checkpoint in a directory that is a run's or has its checkpoints; an empty text if it is neither.
-auto NewestBelow(const std::string& path) -> std::string;
+/// With `or_broken` it may be one without a manifest.
+auto NewestBelow(const std::string& path, bool or_broken = false) -> std::string;
 
 /// Returns the directory of the run in whose `attempts` a path is, such as runs/tiny of
 /// runs/tiny/attempts/0001/recipe.toml; empty if it is in none.

@@ -1,4 +1,4 @@
-// What `shardc checkpoint` prints, as text and as JSON.
+// Writes what `shardc checkpoint` prints, as text and as JSON.
 #pragma once
 
 #include <cstdint>

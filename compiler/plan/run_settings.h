@@ -1,6 +1,7 @@
 // What a plan says besides its ops: the tokens, the checkpoint that parameters begin from, and the settings of the run.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -45,6 +46,10 @@ struct DataSource {
 
   auto is_synthetic() const -> bool { return synthetic != Synthetic::None; }
   auto has_eval_files() const -> bool { return eval_file_tokens > 0; }
+  /// Returns true if samples go on after those that the stages before took.
+  auto goes_on() const -> bool {
+    return std::ranges::any_of(sources, [](const TokenSource& source) { return source.first_sample > 0; });
+  }
   /// Returns true if samples come from sources by weights.
   auto is_mixture() const -> bool { return !sources.empty() && !sources.front().name.empty(); }
   friend auto operator==(const DataSource&, const DataSource&) -> bool = default;

@@ -1,4 +1,4 @@
-// What the makers of recipes from configurations share; included by them only.
+// The parts of the makers of recipes from configurations; included by them only.
 #pragma once
 
 #include <string>

@@ -152,18 +152,6 @@ struct Continued {
 
 }  // namespace
 
-/// Returns the checkpoint of the greatest step in a folder, by names: one that is not whole counts too.
-static auto LastIn(const std::filesystem::path& folder) -> std::string {
-  std::error_code unknown;
-  std::string last;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, unknown)) {
-    if (IsCheckpointName(entry.path().filename().string())) {
-      last = std::max(last, entry.path().string());
-    }
-  }
-  return last;
-}
-
 /// Returns what is continued: the directory itself, or the newest checkpoint of a run directory. A run with a
 /// checkpoint of its own goes by its record, whatever became of the stage before. One that has begun and saved nothing
 /// stays with the checkpoint that it began from, as long as that is there.
@@ -191,7 +179,7 @@ static auto ContinuedFrom(const std::string& path, const Recipe& recipe, const s
     }
   }
   // The last one is not passed over for an older one.
-  return {.path = newest.empty() ? path : LastIn(parent), .on_record = {}};
+  return {.path = newest.empty() ? path : NewestBelow(path, true), .on_record = {}};
 }
 
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint> {

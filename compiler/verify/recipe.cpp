@@ -385,8 +385,7 @@ auto RecipeVerifier::Start() -> void {
   };
   refuse_part(StagePart::Moments, plan_.seed.updates > 0);
   refuse_part(StagePart::Schedule, plan_.run.first_step > 0);
-  refuse_part(StagePart::Data, std::ranges::any_of(plan_.data.sources,
-                                                   [](const TokenSource& source) { return source.first_sample > 0; }));
+  refuse_part(StagePart::Data, plan_.data.goes_on());
   if (!plan_.FindScalar(ScalarRole::Spike).valid() && keys_.train.on_spike) {
     Refuse("train.on_spike", WriteToml(*keys_.train.on_spike), "judges no loss");
   }

@@ -202,7 +202,8 @@ auto StateVerifier::Init() -> void {
       for (const Segment& segment : sub_vector.segments) {
         const Parameter& parameter = plan_.parameters[segment.parameter];
         const int expected = HasRole(sub_vector, role) && TakesMoments(plan_, parameter) ? 1 : 0;
-        if (const int count = moments[{segment.parameter, role}]; count != expected) {
+        const auto loads = moments.find({segment.parameter, role});
+        if (const int count = loads == moments.end() ? 0 : loads->second; count != expected) {
           findings_.Add("moment-load"_rule, "the {} of {} is loaded {} times, expected {}", ToText(role),
                         parameter.name, count, expected);
         }

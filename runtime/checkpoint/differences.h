@@ -1,4 +1,4 @@
-// What a checkpoint has otherwise than a run.
+// Collects what a checkpoint has otherwise than a run.
 #pragma once
 
 #include <fmt/format.h>
