@@ -1,5 +1,5 @@
-// The owned elements of one parameter, or of what the optimizer keeps of it, out of the checkpoint that a run begins from.
-// The rest of the slice stays as it is.
+// The owned elements of one parameter, or of what the optimizer keeps of it, out of the checkpoint that a run begins
+// from. The rest of the slice stays as it is.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace shardc::host {
 
-/// Returns a kernel that calls `read(reader, piece, dtype, to)` for each piece of what the rank owns. (The reader is asked
-/// for only when it runs: a restart binds the op too, and has none.)
+/// Returns a kernel that calls `read(reader, piece, dtype, to)` for each piece of what the rank owns. (The reader is
+/// asked for only when it runs: a restart binds the op too, and has none.)
 template <class Op, class Read>
 auto LoadOwned(const Op& op, Binder& binder, Read read) -> Kernel {
   const View shard = binder.ViewOf(op.shard);
