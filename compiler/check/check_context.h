@@ -65,6 +65,7 @@ auto CheckData(CheckContext& context) -> void;
 auto MakesTokens(const CheckContext& context) -> bool;
 /// Of CheckData.
 auto CheckDataSources(CheckContext& context) -> void;
+auto CheckDocuments(CheckContext& context) -> void;
 auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void;
 auto CheckBatch(CheckContext& context) -> void;
 auto CheckLoss(CheckContext& context) -> void;

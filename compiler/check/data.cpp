@@ -81,6 +81,7 @@ auto CheckData(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const DataSection& data = recipe.data;
   CheckDataSources(context);
+  CheckDocuments(context);
   if (data.tokens.is_set && context.IsSound(data.tokens)) {
     CheckFiles(context, "tokens", data.tokens);
   }

@@ -29,6 +29,9 @@ static auto FileKeysOf(const Recipe& recipe) -> std::vector<const Located<std::v
   }
   for (const SourceTable& source : recipe.data.source) {
     keys.push_back(&source.tokens);
+    if (source.targets.is_set) {
+      keys.push_back(&source.targets);
+    }
   }
   if (recipe.data.targets.is_set) {
     keys.push_back(&recipe.data.targets);

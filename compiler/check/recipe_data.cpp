@@ -39,6 +39,12 @@ auto DataOf(const Recipe& recipe) -> DataSource {
   forget_refused(keys.data.format);
   forget_refused(keys.data.synthetic);
   forget_refused(keys.data.order);
+  forget_refused(keys.data.documents);
+  forget_refused(keys.data.pack);
+  forget_refused(keys.data.too_long);
+  for (auto& source : keys.data.source) {
+    forget_refused(source.too_long);
+  }
   DataSource data;
   PutData(keys, data);
   if (recipe.data.eval.is_set) {
@@ -49,6 +55,7 @@ auto DataOf(const Recipe& recipe) -> DataSource {
   for (size_t i = 0; i < data.sources.size(); ++i) {
     if (i < recipe.data.source.size()) {
       data.sources[i].files = Resolve(recipe, *recipe.data.source[i].tokens);
+      data.sources[i].targets = Resolve(recipe, *recipe.data.source[i].targets);
     } else if (recipe.data.tokens.is_set) {
       data.sources[i].files = Resolve(recipe, *recipe.data.tokens);
     }

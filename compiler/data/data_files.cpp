@@ -12,6 +12,10 @@ auto TokenRange(const DataSource& data) -> VocabRange {
 
 auto TargetPurpose() -> FilePurpose { return {.noun = "target", .key = "targets"}; }
 
+auto TargetRange(const DataSource& data) -> VocabRange {
+  return {.vocab = data.vocab, .vocab_name = "`model.vocab`", .none = 1};
+}
+
 auto TargetRange(const TargetHead& head) -> VocabRange {
   return {.vocab = head.vocab, .vocab_name = fmt::format("the vocabulary of head {}", head.name), .none = 1};
 }
@@ -42,6 +46,13 @@ auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<Fi
   for (const TokenSource& source : data.sources) {
     lists.push_back(
         {.name = source.name, .purpose = TokenPurpose(source), .range = TokenRange(data), .paths = source.files});
+    if (!source.targets.empty()) {
+      lists.push_back({.name = source.name,
+                       .purpose = TargetPurpose(),
+                       .range = TargetRange(data),
+                       .paths = source.targets,
+                       .cut = TargetCut{.seq = data.seq, .eval_tokens = data.eval_tokens}});
+    }
   }
   for (const TargetHead& head : heads) {
     lists.push_back({.name = head.name,

@@ -40,7 +40,7 @@ auto CheckNamesFiles(const DataSource& data) -> Status;
 
 using HeadTable = IdVector<HeadId, TargetHead>;
 
-/// The lists of the sources, after them those of the heads, and at last that of data.eval. Data that are made have
+/// The lists of the sources, each with that of its targets after it, after them those of the heads, and at last that of data.eval. Data that are made have
 /// none.
 auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<FileList>;
 
@@ -51,6 +51,8 @@ auto TargetPurpose() -> FilePurpose;
 /// Returns the list of data.eval.
 auto EvalList(const DataSource& data) -> FileList;
 auto TargetRange(const TargetHead& head) -> VocabRange;
+/// Returns the range of the targets that lie beside a source.
+auto TargetRange(const DataSource& data) -> VocabRange;
 
 /// What was found of a list.
 struct OpenedList {

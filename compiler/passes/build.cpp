@@ -316,7 +316,7 @@ auto PlanBuilder::Eval() -> void {
   const DataSource& data = plan_.data;
   const int64_t eval_tokens = data.has_eval_files() ? data.eval_file_tokens : data.eval_tokens;
   const int64_t sources = data.has_eval_files() ? 1 : std::ssize(data.sources);
-  const int64_t samples = (eval_tokens - 1) / sizes_.seq * sources;
+  const int64_t samples = data.packs() ? data.eval_file_samples : (eval_tokens - 1) / sizes_.seq * sources;
   if (eval_tokens == 0 || samples == 0) {
     return;
   }

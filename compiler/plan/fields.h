@@ -22,12 +22,19 @@ auto VisitLine(T& data, Visitor&& visitor) -> void {
   visitor.Field("seq", data.seq);
   visitor.Default("synthetic", data.synthetic, Synthetic::None);
   visitor.Default("eval_file_tokens", data.eval_file_tokens, int64_t{0});
+  visitor.Default("eval_file_samples", data.eval_file_samples, int64_t{0});
+  visitor.Default("documents", data.documents, Documents::Stream);
+  visitor.Default("pack", data.pack, Pack::Stream);
+  visitor.Default("document_end", data.document_end, int64_t{-1});
+  visitor.Default("max_lost", data.max_lost, DataSource::DefaultMaxLost);
 }
 
 template <MaybeConst<TokenSource> T, class Visitor>
 auto VisitLine(T& source, Visitor&& visitor) -> void {
   visitor.Field("weight", source.weight);
   visitor.Default("first_sample", source.first_sample, int64_t{0});
+  visitor.Default("document_end", source.document_end, int64_t{-1});
+  visitor.Default("too_long", source.too_long, TooLong::Refuse);
 }
 
 template <MaybeConst<RunSettings> T, class Visitor>

@@ -121,6 +121,10 @@ auto PutData(const PlanKeys& keys, DataSource& data) -> void {
   Put(keys.data.order, data.order);
   Put(keys.data.seed, data.seed);
   Put(keys.data.eval_tokens, data.eval_tokens);
+  Put(keys.data.documents, data.documents);
+  Put(keys.data.pack, data.pack);
+  Put(keys.data.document_end, data.document_end);
+  Put(keys.data.max_lost, data.max_lost);
   Put(keys.model.vocab, data.vocab);
   Put(keys.model.seq, data.seq);
   const auto& sources = keys.data.source;
@@ -134,6 +138,14 @@ auto PutData(const PlanKeys& keys, DataSource& data) -> void {
     data.sources.resize(1);
     data.sources[0].name.clear();
     data.sources[0].weight.clear();
+  }
+  for (size_t i = 0; i < data.sources.size(); ++i) {
+    Put(keys.data.document_end, data.sources[i].document_end);
+    Put(keys.data.too_long, data.sources[i].too_long);
+    if (!sources.empty()) {
+      Put(sources[i].document_end, data.sources[i].document_end);
+      Put(sources[i].too_long, data.sources[i].too_long);
+    }
   }
 }
 

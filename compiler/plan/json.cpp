@@ -88,7 +88,11 @@ class JsonPrinter {
     root["assumed"] = std::move(assumed);
     root["data"] = Fields(plan_.data);
     root["data"]["sources"] = Mapped<Json>(plan_.data.sources, [&](const TokenSource& source) {
-      return Fields(source, {{"name", source.name}, {"files", source.files}});
+      Json fields = Fields(source, {{"name", source.name}, {"files", source.files}});
+      if (!source.targets.empty()) {
+        fields["targets"] = source.targets;
+      }
+      return fields;
     });
     if (!plan_.data.eval_files.empty()) {
       root["data"]["eval_files"] = plan_.data.eval_files;

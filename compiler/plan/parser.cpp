@@ -226,10 +226,13 @@ auto Parser::ParseTableLine(std::string_view word) -> bool {
     return in_.TakeNewName<HeadId>(head.name) && in_.TakeItem(head);
   }
   if (word == "targets") {
-    return plan_.heads.empty()
-               ? in_.Reject(1, "targets before the first head")
-               : in_.Take("file name", plan_.heads[HeadId{plan_.heads.size() - 1}].files.emplace_back()) &&
-                     in_.ExpectEnd();
+    // A mixture has no heads, and targets of its sources.
+    if (plan_.heads.empty() && !plan_.data.is_mixture()) {
+      return in_.Reject(1, "targets before the first head");
+    }
+    auto& files = plan_.heads.empty() ? plan_.data.sources.back().targets
+                                      : plan_.heads[HeadId{plan_.heads.size() - 1}].files;
+    return in_.Take("file name", files.emplace_back()) && in_.ExpectEnd();
   }
   if (word == "group") {
     OptimizerGroup& group = NewRow(plan_.groups);

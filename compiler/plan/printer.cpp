@@ -201,13 +201,16 @@ class Printer {
   auto PrintSources() -> void {
     for (const TokenSource& source : plan_.data.sources) {
       const bool is_named =
-          plan_.data.sources.size() > 1 || !source.name.empty() || !source.weight.empty() || source.first_sample > 0;
+          plan_.data.sources.size() > 1 || source != TokenSource{.files = source.files, .targets = source.targets};
       if (is_named) {
         out_ += fmt::format("source {}", QuoteIfNeeded(source.name));
         FinishLine(source);
       }
       for (size_t i = 0; options_.paths && i < source.files.size(); ++i) {
         out_ += fmt::format("{}tokens {}\n", is_named ? "  " : "", Quote(source.files[i]));
+      }
+      for (size_t i = 0; options_.paths && i < source.targets.size(); ++i) {
+        out_ += fmt::format("  targets {}\n", Quote(source.targets[i]));
       }
     }
     for (size_t i = 0; options_.paths && i < plan_.data.eval_files.size(); ++i) {

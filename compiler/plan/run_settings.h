@@ -22,6 +22,13 @@ struct TokenSource {
   std::vector<std::string> files;
   /// The number of its samples that earlier stages took, where the run goes on from there.
   int64_t first_sample = 0;
+  /// The id that ends a document in files without an index; -1: none is declared.
+  int64_t document_end = -1;
+  /// What becomes of documents that fit into no sample.
+  TooLong too_long = TooLong::Refuse;
+  /// Files of targets beside the tokens, as resolved against the recipe's folder; none where the targets are the next
+  /// tokens.
+  std::vector<std::string> targets;
 
   friend auto operator==(const TokenSource&, const TokenSource&) -> bool = default;
 };
@@ -41,9 +48,20 @@ struct DataSource {
   std::vector<std::string> eval_files;
   /// Ids in the eval files.
   int64_t eval_file_tokens = 0;
+  /// Samples that the eval files fill, if they are packed; else 0.
+  int64_t eval_file_samples = 0;
   int64_t vocab = 0;
   int64_t seq = 0;
+  Documents documents = Documents::Stream;
+  Pack pack = Pack::Stream;
+  /// The id that ends a document in the eval files; -1: none is declared.
+  int64_t document_end = -1;
+  /// The largest share of documents with targets that may lose all of them.
+  double max_lost = DefaultMaxLost;
 
+  static constexpr double DefaultMaxLost = 0.01;
+  auto splits_documents() const -> bool { return documents == Documents::Split; }
+  auto packs() const -> bool { return pack != Pack::Stream; }
   auto is_synthetic() const -> bool { return synthetic != Synthetic::None; }
   auto has_eval_files() const -> bool { return eval_file_tokens > 0; }
   /// Returns true if samples go on after those that the stages before took.
