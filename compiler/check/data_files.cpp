@@ -2,7 +2,8 @@
 // should, each source holds a sample, and there is a target for each token. Files that are not here may lie where the
 // run will be.
 
-#include <optional>
+#include <map>
+#include <string>
 
 #include "compiler/check/check_context.h"
 #include "compiler/check/expression_place.h"
@@ -29,6 +30,8 @@ static auto FileKeysOf(const Recipe& recipe) -> std::vector<const Located<std::v
   }
   for (const SourceTable& source : recipe.data.source) {
     keys.push_back(&source.tokens);
+  }
+  for (const SourceTable& source : recipe.data.source) {
     if (source.targets.is_set) {
       keys.push_back(&source.targets);
     }
@@ -117,7 +120,8 @@ auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void {
   if (checks == FileChecks::None || !context.IsSound(format) || !format->is_accepted()) {
     return;
   }
-  std::optional<int64_t> num_tokens;
+  // By the name of a source; the one stream has none.
+  std::map<std::string, int64_t> num_tokens;
   for (const NamedList& list :
        NamedLists(context.recipe(), [&](const auto& files) { return context.IsSound(files); })) {
     const OpenedList opened = OpenList(list.files, *format);
@@ -137,10 +141,11 @@ auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void {
       continue;
     }
     if (!list.files.cut) {
-      num_tokens = opened.num_ids;
+      num_tokens[list.files.name] = opened.num_ids;
       JudgeLength(context, list, opened.num_ids);
-    } else if (num_tokens) {
-      if (const Status same = CompareTargets(list.files.name, opened.num_ids, *num_tokens); !same) {
+    } else if (const auto tokens = num_tokens.find(list.files.is_of_source ? list.files.name : "");
+               tokens != num_tokens.end()) {
+      if (const Status same = CompareTargets(list.files.OwnerText(), opened.num_ids, tokens->second); !same) {
         context.diags().Report(list.at, DiagnosticKind::TokenFileInvalid, same.error().message);
       }
     }
@@ -172,7 +177,7 @@ auto ScanDataFiles(const Recipe& recipe, Diagnostics& diagnostics, const ScanOpt
       diagnostics.Report(list.at, DiagnosticKind::TokenIdInvalid, scanned.error().message);
       is_sound = false;
     } else if (list.files.cut) {
-      const Status learns = CheckHoldsTarget(list.files.name, scanned->lists[0].train_targets);
+      const Status learns = CheckHoldsTarget(list.files.OwnerText(), scanned->lists[0].train_targets);
       if (!learns) {
         diagnostics.Report(list.at, DiagnosticKind::TokenFileInvalid, learns.error().message);
         is_sound = false;

@@ -1,5 +1,7 @@
 #include "compiler/data/data_files.h"
 
+#include <algorithm>
+
 namespace shardc {
 
 auto TokenPurpose(const TokenSource& source) -> FilePurpose {
@@ -46,12 +48,15 @@ auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<Fi
   for (const TokenSource& source : data.sources) {
     lists.push_back(
         {.name = source.name, .purpose = TokenPurpose(source), .range = TokenRange(data), .paths = source.files});
+  }
+  for (const TokenSource& source : data.sources) {
     if (!source.targets.empty()) {
       lists.push_back({.name = source.name,
                        .purpose = TargetPurpose(),
                        .range = TargetRange(data),
                        .paths = source.targets,
-                       .cut = TargetCut{.seq = data.seq, .eval_tokens = data.eval_tokens}});
+                       .cut = TargetCut{.seq = data.seq, .eval_tokens = data.eval_tokens},
+                       .is_of_source = true});
     }
   }
   for (const TargetHead& head : heads) {
@@ -99,22 +104,22 @@ auto OpenList(const FileList& list, TokenFormat format) -> OpenedList {
   return opened;
 }
 
-auto CompareTargets(const std::string& head, int64_t num_targets, int64_t num_tokens) -> Status {
+auto CompareTargets(const std::string& owner, int64_t num_targets, int64_t num_tokens) -> Status {
   if (num_targets == num_tokens) {
     return Success{};
   }
   return Fail(ExitCode::RecipeRejected,
-              "the target files of head {} hold {} ids, and the token files {}: there is one for each token", head,
+              "the target files of {} hold {} ids, and the token files {}: there is one for each token", owner,
               num_targets, num_tokens);
 }
 
-auto CheckHoldsTarget(const std::string& head, int64_t num_targets) -> Status {
+auto CheckHoldsTarget(const std::string& owner, int64_t num_targets) -> Status {
   return num_targets > 0 ? Status(Success{})
                          : Fail(ExitCode::RecipeRejected,
-                                "head {} has no target to train on: at each position of the training samples its "
+                                "{} has no target to train on: at each position of the training samples its "
                                 "target files have the greatest number of their type, which means \"no target\"; write "
                                 "the files again, or name others",
-                                head);
+                                owner);
 }
 
 auto CheckHoldsEvalTarget(int64_t num_targets) -> Status {
@@ -139,8 +144,13 @@ auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>> {
       continue;
     }
     if (i >= data.sources.size()) {
-      if (facts.front().is_known) {
-        RETURN_IF_ERROR(CompareTargets(lists[i].name, opened.num_ids, facts.front().tokens));
+      const auto is_beside = [&](const TokenSource& source) { return source.name == lists[i].name; };
+      const auto source = std::ranges::find_if(data.sources, is_beside);
+      const SourceFacts& beside = lists[i].is_of_source
+                                      ? facts[static_cast<size_t>(source - data.sources.begin())]
+                                      : facts.front();
+      if (beside.is_known) {
+        RETURN_IF_ERROR(CompareTargets(lists[i].OwnerText(), opened.num_ids, beside.tokens));
       }
       continue;
     }

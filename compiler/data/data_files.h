@@ -33,6 +33,11 @@ struct FileList {
   std::optional<TargetCut> cut = {};
   /// Files of data.eval: nothing of them is trained on.
   bool is_eval = false;
+  /// Targets beside the source of this name.
+  bool is_of_source = false;
+
+  /// Returns "head image", "source answers": to whom targets belong.
+  auto OwnerText() const -> std::string { return (is_of_source ? "source " : "head ") + name; }
 };
 
 /// Errors: ExitCode::RecipeRejected with a source that names no files, though its tokens are read.
@@ -40,7 +45,7 @@ auto CheckNamesFiles(const DataSource& data) -> Status;
 
 using HeadTable = IdVector<HeadId, TargetHead>;
 
-/// The lists of the sources, each with that of its targets after it, after them those of the heads, and at last that of data.eval. Data that are made have
+/// The lists of the sources, those of the targets beside sources, those of the heads, and at last that of data.eval. Data that are made have
 /// none.
 auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<FileList>;
 
@@ -73,11 +78,11 @@ auto OpenList(const FileList& list, TokenFormat format) -> OpenedList;
 /// Checks that the files of data.eval hold what they held when the plan was made. Errors: ExitCode::RecipeRejected.
 auto CheckEvalTokens(const DataSource& data, int64_t num_ids) -> Status;
 
-/// That a head has a target for each token. Errors: ExitCode::RecipeRejected.
-auto CompareTargets(const std::string& head, int64_t num_targets, int64_t num_tokens) -> Status;
+/// Checks that a head, or a source, has a target for each token. Errors: ExitCode::RecipeRejected.
+auto CompareTargets(const std::string& owner, int64_t num_targets, int64_t num_tokens) -> Status;
 
-/// Checks that the target files of a head have a target for the training samples. Errors: ExitCode::RecipeRejected.
-auto CheckHoldsTarget(const std::string& head, int64_t num_targets) -> Status;
+/// Checks that the target files of a head, or of a source, have a target for the training samples. Errors: ExitCode::RecipeRejected.
+auto CheckHoldsTarget(const std::string& owner, int64_t num_targets) -> Status;
 /// Checks that the target files of all heads together have one for the held-out samples. Errors: as CheckHoldsTarget.
 auto CheckHoldsEvalTarget(int64_t num_targets) -> Status;
 

@@ -290,8 +290,14 @@ auto CheckHasTargets(const Plan& plan, const ScanResult& scanned) -> Status {
   bool reads_own = false;
   int64_t eval_targets = 0;
   auto list = scanned.lists.begin() + std::ssize(plan.data.sources);
+  for (const TokenSource& source : plan.data.sources) {
+    if (!source.targets.empty()) {
+      RETURN_IF_ERROR(CheckHoldsTarget("source " + source.name, list->train_targets));
+      ++list;
+    }
+  }
   for (const TargetHead& head : plan.heads) {
-    RETURN_IF_ERROR(CheckHoldsTarget(head.name, list->train_targets));
+    RETURN_IF_ERROR(CheckHoldsTarget("head " + head.name, list->train_targets));
     eval_targets += list->eval_targets;
     reads_own = reads_own || head.is_own;
     ++list;

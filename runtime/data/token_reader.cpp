@@ -41,7 +41,7 @@ auto TokenReader::Open(const DataSource& data, const Heads& heads, RunSize run)
         auto targets,
         IdStream::Open({.name = head.name, .purpose = TargetPurpose(), .range = TargetRange(head), .paths = head.files},
                        data.format));
-    RETURN_IF_ERROR(CompareTargets(head.name, targets->num_ids(), reader->num_tokens()));
+    RETURN_IF_ERROR(CompareTargets("head " + head.name, targets->num_ids(), reader->num_tokens()));
     reader->targets_.Add(std::move(targets));
   }
   reader->heads_ = heads;
