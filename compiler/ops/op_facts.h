@@ -273,6 +273,7 @@ auto ValueIn(const OpBody& body, std::string_view field) -> ValueId;
 template <class T>
 inline constexpr std::array<bool, NumOpKinds> HasAttribute{
 #define IN(x)
+#define IN_IF(x)
 #define OUT(y)
 #define OVER(y, x)
 #define ACC(y)

@@ -180,6 +180,7 @@ struct RowFields {
   std::string name_onto = {};
 
   auto In(std::string_view name, auto& id) -> void { visitor.Default(name, id, ValueId{}); }
+  auto InIf(std::string_view name, auto& id) -> void { In(name, id); }
   auto Out(std::string_view name, auto& id) -> void { visitor.Default(name, id, ValueId{}); }
   auto Over(std::string_view name, auto& id, auto&) -> void { visitor.Default(name, id, ValueId{}); }
   auto Acc(std::string_view name, auto& id, auto& onto) -> void {

@@ -21,6 +21,7 @@ namespace op {
 
 // The structs: one member per field, in row order. `Facts` is defined in compiler/ops/<mnemonic>.cpp.
 #define IN(x) ValueId x;
+#define IN_IF(x) ValueId x{};
 #define OUT(y) ValueId y;
 #define OVER(y, x) ValueId y;
 #define ACC(y) \
@@ -80,6 +81,15 @@ struct EnumNames<OpKind> {
 };
 
 template <class Visitor, class Id>
+auto VisitInIf(Visitor& visitor, std::string_view name, Id& id) -> void {
+  if constexpr (requires { visitor.InIf(name, id); }) {
+    visitor.InIf(name, id);
+  } else if (id.valid()) {
+    visitor.In(name, id);
+  }
+}
+
+template <class Visitor, class Id>
 auto VisitMaybe(Visitor& visitor, std::string_view name, Id& id) -> void {
   if constexpr (requires { visitor.Maybe(name, id); }) {
     visitor.Maybe(name, id);
@@ -92,6 +102,7 @@ auto VisitMaybe(Visitor& visitor, std::string_view name, Id& id) -> void {
 template <class Body>
 struct FieldsOf;
 #define IN(x) visitor.In(#x, body.x);
+#define IN_IF(x) VisitInIf(visitor, #x, body.x);
 #define OUT(y) visitor.Out(#y, body.y);
 #define OVER(y, x) visitor.Over(#y, body.y, body.x);
 #define ACC(y) visitor.Acc(#y, body.y, body.y##_onto);
@@ -113,8 +124,8 @@ struct FieldsOf;
 
 /// Calls one method of `visitor` per field, in row order. The visitor has, with ids by value or by reference as `Body`
 /// is const or not: In(name, id), Out(name, id), Over(name, id, operand), Acc(name, id, onto), InOut(name, id),
-/// Scratch(name, id), Whole(name, buffer), Attr(name, value). A MAYBE field comes as InOut where it is set; a visitor
-/// with Maybe(name, id) sees it always.
+/// Scratch(name, id), Whole(name, buffer), Attr(name, value). An IN_IF field comes as In where it is set, a MAYBE
+/// field as InOut; a visitor with InIf(name, id) or Maybe(name, id) sees it always.
 template <class Body, class Visitor>
 auto VisitFields(Body& body, Visitor&& visitor) -> void {
   FieldsOf<std::remove_const_t<Body>>::Visit(body, visitor);

@@ -43,6 +43,12 @@ struct OpReader {
     AppendBytes(key, reads.back().second.index);
     AppendType(key, plan.values[id]);
   }
+  auto InIf(std::string_view name, ValueId id) -> void {
+    key.push_back(id.valid() ? 'y' : 'n');
+    if (id.valid()) {
+      In(name, id);
+    }
+  }
   auto Out(std::string_view, ValueId id) -> void { writes.push_back({id, {}}); }
   auto Over(std::string_view, ValueId id, ValueId) -> void { writes.push_back({id, {}}); }
   auto Acc(std::string_view, ValueId id, ValueId onto) -> void {
