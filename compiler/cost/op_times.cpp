@@ -40,7 +40,8 @@ auto OpTimes::AttentionRate(const Op& op) const -> double {
   const AttentionFact& fact = FactsOf(op).attention;
   const ValueId q = ValueIn(op.body, fact.queries);
   const int64_t head_dim = *AttributeOf<int64_t>(op.body, fact.head_dim);
-  const CudaAttention attention = CudaAttentionOf(plan(), q, ValueIn(op.body, fact.keys), head_dim);
+  const CudaAttention attention =
+      CudaAttentionOf(plan(), q, ValueIn(op.body, fact.keys), ValueIn(op.body, fact.starts), head_dim);
   if (!attention.by_cudnn()) {
     return machine_.peak_f32.value * rates().plain_attention;
   }

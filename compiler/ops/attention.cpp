@@ -1,5 +1,6 @@
 // attention. C1: q is f32 or bf16 [S, B, A*D] with D = head_dim; y is of q's type. C2: k and v are [S, B, K*D] of q's
-// dtype. C3: A is a multiple of K. C4: lse is f32 [B, A, S]. C5: its FLOPs can be counted.
+// dtype. C3: A is a multiple of K. C4: lse is f32 [B, A, S]. C5: its FLOPs can be counted. C6: starts, if set, are i32
+// [S, B].
 #include "compiler/ops/cuda/attention.h"
 #include "compiler/ops/cpu/attention_scratch.h"
 #include "compiler/ops/op_support.h"
@@ -18,9 +19,10 @@ constinit const OpFacts op::Attention::Facts{
     .launch = {{{.what = "sequences", .field = "q", .begin = 1, .end = 2},
                 {.what = "heads", .field = "q", .begin = 2, .end = 3, .unit = "head_dim"}}},
     .work = Work::Attention,
-    .attention = {.queries = "q", .keys = "k", .head_dim = "head_dim"},
+    .attention = {.queries = "q", .keys = "k", .head_dim = "head_dim", .starts = "starts"},
     .threads = {.cut = WorkCut::Formula, .formula = PartsOfAttention},
-    .dims = {.fields = {{{"q", "SBA"}, {"k", "SBA"}, {"v", "SBA"}, {"y", "SBA"}, {"lse", "BAS"}}}, .whole = "S"},
+    .dims = {.fields = {{{"q", "SBA"}, {"k", "SBA"}, {"v", "SBA"}, {"starts", "SB"}, {"y", "SBA"}, {"lse", "BAS"}}},
+             .whole = "S"},
     .model = {{{.key = ModelKey::HeadDim, .field = "head_dim"},
                {.key = ModelKey::Heads, .field = "q", .dim = 2, .unit = "head_dim", .is_cut = true},
                {.key = ModelKey::KvHeads, .field = "k", .dim = 2, .unit = "head_dim", .is_cut = true},
@@ -35,7 +37,7 @@ auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes {
   const AttentionSizes sizes = SizesOf(op, plan);
   switch (FactsOf(plan.device).family) {
     case DeviceFamily::Cpu: return BytesOfSlots(sizes, plan, AttentionParts(sizes).total);
-    case DeviceFamily::Cuda: return CudaAttentionOf(plan, op.q, op.k, op.head_dim).forward_scratch();
+    case DeviceFamily::Cuda: return CudaAttentionOf(plan, op.q, op.k, op.starts, op.head_dim).forward_scratch();
   }
   CHECK(false, "a device of no family");
 }
@@ -62,6 +64,7 @@ auto Verify(const op::Attention& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.v, k, "v", "attention-c2"_rule);
   ExpectType(check, plan, op.lse, Shape(op, plan)[1], "lse", "attention-c4"_rule);
   ExpectCountable(check, {2, q.shape[0], NumElements(q.shape)}, "attention-c5"_rule);
+  ExpectStarts(check, plan, op.starts, q.shape, "attention-c6"_rule);
 }
 
 /// Two products of S x S x D a head, the causal half of each: 2 * (2 S^2 D) / 2.
@@ -88,6 +91,7 @@ auto Vjp(const op::Attention& op, VjpContext& context) -> void {
                                  .v = op.v,
                                  .y = op.y,
                                  .lse = op.lse,
+                                 .starts = op.starts,
                                  .dq = fresh(op.q),
                                  .dk = fresh(op.k),
                                  .dv = fresh(op.v),

@@ -1,5 +1,6 @@
 // attention_backward. C1: dy, y and dq are of q's type, dk, v and dv of k's. C2: the sizes of q and k, and their types,
-// are as for attention. C3: lse is f32 [B, A, S]. C4: its FLOPs can be counted.
+// are as for attention. C3: lse is f32 [B, A, S]. C4: its FLOPs can be counted. C5:
+// starts, if set, are i32 [S, B].
 #include "compiler/ops/cpu/attention_scratch.h"
 #include "compiler/ops/cuda/attention.h"
 #include "compiler/ops/op_support.h"
@@ -19,7 +20,7 @@ constinit const OpFacts op::AttentionBackward::Facts{
     .has_bounded_scratch = true,
     .launch = {{{.what = "sequences", .field = "q", .begin = 1, .end = 2},
                 {.what = "heads", .field = "q", .begin = 2, .end = 3, .unit = "head_dim"}}},
-    .attention = {.queries = "q", .keys = "k", .queries_gradient = "dq", .head_dim = "head_dim"},
+    .attention = {.queries = "q", .keys = "k", .queries_gradient = "dq", .head_dim = "head_dim", .starts = "starts"},
     .threads = {.cut = WorkCut::Formula, .formula = PartsOfBackward},
     .dims = {.fields = {{{"dy", "SBA"},
                          {"q", "SBA"},
@@ -27,6 +28,7 @@ constinit const OpFacts op::AttentionBackward::Facts{
                          {"v", "SBA"},
                          {"y", "SBA"},
                          {"lse", "BAS"},
+                         {"starts", "SB"},
                          {"dq", "SBA"},
                          {"dk", "SBA"},
                          {"dv", "SBA"}}},
@@ -40,7 +42,7 @@ auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes {
   const AttentionSizes sizes = SizesOf(op, plan);
   switch (FactsOf(plan.device).family) {
     case DeviceFamily::Cpu: return BytesOfSlots(sizes, plan, AttentionBackwardParts(sizes).total);
-    case DeviceFamily::Cuda: return CudaAttentionOf(plan, op.q, op.k, op.head_dim).backward_scratch();
+    case DeviceFamily::Cuda: return CudaAttentionOf(plan, op.q, op.k, op.starts, op.head_dim).backward_scratch();
   }
   CHECK(false, "a device of no family");
 }
@@ -65,6 +67,7 @@ auto Verify(const op::AttentionBackward& op, const Plan& plan, OpCheck& check) -
   ExpectType(check, plan, op.lse, {DType::F32, {q.shape[1], q.shape[2] / op.head_dim, q.shape[0]}}, "lse",
              "attention_backward-c3"_rule);
   ExpectCountable(check, {4, q.shape[0], NumElements(q.shape)}, "attention_backward-c4"_rule);
+  ExpectStarts(check, plan, op.starts, q.shape, "attention_backward-c5"_rule);
 }
 
 /// dq, dk, dv and dp are four products of the causal half. The scores, computed again inside the kernel, are not

@@ -1,5 +1,5 @@
 // load_targets. C1: targets are i32 [S, B] with S the sequence length of the data. C2: targets lie in memory that the
-// host can write. C3: targets are of a head.
+// host can write. C3: targets are of a head. C4: starts, if set, are i32 [S, B].
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -9,7 +9,7 @@ constinit const OpFacts op::LoadTargets::Facts{
     .lasting = {SectionKind::Data},
     .stream = StreamClass::Host,
     .loads_samples = true,
-    .dims = {.fields = {{{"targets", "SB"}}}, .made = 'B', .made_over = MadeOver::DataAxes}};
+    .dims = {.fields = {{{"starts", "SB"}, {"targets", "SB"}}}, .made = 'B', .made_over = MadeOver::DataAxes}};
 
 auto Shape(const op::LoadTargets&, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::I32, {plan.data.seq, plan.run.micro_batch}}};
@@ -21,6 +21,7 @@ auto Verify(const op::LoadTargets& op, const Plan& plan, OpCheck& check) -> void
   check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_targets-c2"_rule, "{} lies in the {} arena",
                plan.values[op.targets].name, ToText(arena));
   check.Expect(op.head.valid(), "load_targets-c3"_rule, "no head is named");
+  ExpectStarts(check, plan, op.starts, Shape(op, plan)[0].shape, "load_targets-c4"_rule);
 }
 
 }  // namespace shardc

@@ -1,5 +1,5 @@
 // load_tokens. C1: tokens and targets are i32 [S, B] with S the sequence length of the data. C2: tokens and targets lie
-// in memory that the host can write.
+// in memory that the host can write. C3: starts, if set, are i32 [S, B].
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -9,7 +9,9 @@ constinit const OpFacts op::LoadTokens::Facts{
     .lasting = {SectionKind::Data},
     .stream = StreamClass::Host,
     .loads_samples = true,
-    .dims = {.fields = {{{"tokens", "SB"}, {"targets", "SB"}}}, .made = 'B', .made_over = MadeOver::DataAxes}};
+    .dims = {.fields = {{{"starts", "SB"}, {"tokens", "SB"}, {"targets", "SB"}}},
+             .made = 'B',
+             .made_over = MadeOver::DataAxes}};
 
 auto Shape(const op::LoadTokens&, const Plan& plan) -> std::vector<ValueType> {
   const ValueType type{DType::I32, {plan.data.seq, plan.run.micro_batch}};
@@ -25,6 +27,7 @@ auto Verify(const op::LoadTokens& op, const Plan& plan, OpCheck& check) -> void 
     check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_tokens-c2"_rule, "{} lies in the {} arena",
                  plan.values[id].name, ToText(arena));
   }
+  ExpectStarts(check, plan, op.starts, type.shape, "load_tokens-c3"_rule);
 }
 
 }  // namespace shardc

@@ -74,11 +74,16 @@ auto SampleLoadOf(const Op& op) -> std::optional<SampleLoad> {
   if (!FactsOf(op).loads_samples) {
     return std::nullopt;
   }
+  const auto* head = AttributeOf<HeadId>(op.body, "head");
+  const ValueId positions = ValueIn(op.body, "positions");
   return SampleLoad{.split = *AttributeOf<Split>(op.body, "split"),
                     .sample = AttributeOf<RankExpr>(op.body, "sample"),
-                    .head = *AttributeOf<HeadId>(op.body, "head"),
+                    .head = head == nullptr ? HeadId{} : *head,
                     .tokens = ValueIn(op.body, "tokens"),
-                    .targets = ValueIn(op.body, "targets")};
+                    .targets = ValueIn(op.body, "targets"),
+                    // Other loads read it.
+                    .starts = positions.valid() ? ValueIn(op.body, "starts") : ValueId{},
+                    .positions = positions};
 }
 
 namespace {

@@ -51,6 +51,8 @@ struct AttentionFact {
   std::string_view queries_gradient;
   /// The attribute that holds the width of a head.
   std::string_view head_dim;
+  /// Where documents begin; its value may be unset.
+  std::string_view starts;
 
   auto is_set() const -> bool { return !queries.empty(); }
 };
@@ -178,7 +180,8 @@ struct DimRule {
   std::string_view summed;
   /// Letters that a rank needs whole.
   std::string_view whole;
-  /// A letter that no operand has, and over which axes the ranks each make their range of it.
+  /// A letter that no operand has (or only one that was made so), and over which axes the ranks each make their range
+  /// of it.
   char made = ' ';
   MadeOver made_over = MadeOver::None;
 
@@ -349,14 +352,15 @@ auto QuotientOf(const Op& op) -> std::optional<Quotient>;
 /// Returns the number that an op writes everywhere; nothing for an op that writes anything else.
 auto ConstantOf(const Op& op) -> std::optional<double>;
 
-/// Samples that an op loads, and the values that it writes them to.
+/// Samples that an op loads, and the values that it writes them to: invalid if it does not load them.
 struct SampleLoad {
   Split split;
   const RankExpr* sample;
   HeadId head;
-  /// Invalid where it loads targets alone.
   ValueId tokens;
   ValueId targets;
+  ValueId starts;
+  ValueId positions;
 };
 auto SampleLoadOf(const Op& op) -> std::optional<SampleLoad>;
 

@@ -41,6 +41,12 @@ auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId o
   }
 }
 
+auto ExpectStarts(OpCheck& check, const Plan& plan, ValueId starts, const Dims& dims, PlanRule constraint) -> void {
+  if (starts.valid()) {
+    ExpectType(check, plan, starts, {DType::I32, {dims[0], dims[1]}}, "starts", constraint);
+  }
+}
+
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool {
   return check.Expect(dtype == DType::F32 || dtype == DType::BF16, constraint, "{} is {}, expected f32 or bf16", field,
                       ToText(dtype));

@@ -40,6 +40,9 @@ auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType
 /// an ACC result that is not added to anything.
 auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, PlanRule constraint) -> void;
 
+/// Checks that `starts`, if it is set, is i32 [S, B]: the first two of `dims`.
+auto ExpectStarts(OpCheck& check, const Plan& plan, ValueId starts, const Dims& dims, PlanRule constraint) -> void;
+
 /// Checks that an element type is one that kernels compute in: f32 or bf16.
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool;
 /// Checks the types of a norm: weight is f32 or bf16, x has the weight's type or f32.

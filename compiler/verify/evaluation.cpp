@@ -41,7 +41,14 @@ auto EvaluationVerifier::LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> 
     }
   };
   for (const Op& load : plan_.section(SectionKind::Data).ops) {
-    if (const auto trained = SampleLoadOf(load); trained && trained->head == own.head) {
+    const auto trained = SampleLoadOf(load);
+    if (!trained || trained->targets.valid() != own.targets.valid()) {
+      continue;
+    }
+    if (own.positions.valid()) {
+      put(own.starts, trained->starts);
+      put(own.positions, trained->positions);
+    } else if (trained->head == own.head) {
       put(own.targets, trained->targets);
       step_.TermsOf(SectionKind::Eval).targets[own.head] = evaluation.Read(own.targets);
       if (own.tokens.valid() && trained->tokens.valid()) {

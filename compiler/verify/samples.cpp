@@ -89,6 +89,9 @@ class SampleVerifier {
         findings_.AddOp(section, load.index, "sample-targets"_rule, "reads from {} on, the tokens are read from {} on",
                         ToText(*load.samples.sample), ToText(*first.samples.sample));
       }
+      if (!load.samples.targets.valid()) {
+        continue;
+      }
       if (std::ranges::find(heads, load.samples.head) != heads.end()) {
         findings_.AddOp(section, load.index, "sample-loads"_rule, "these targets are loaded twice");
       }

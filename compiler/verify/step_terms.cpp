@@ -48,7 +48,7 @@ StepTerms::StepTerms(const Plan& plan, Findings& findings, const RankPoint& poin
   scratch_.parameters = plan.parameters;
   scratch_.heads = plan.heads;
   for (const Op& op : plan.section(SectionKind::Data).ops) {
-    if (const auto load = SampleLoadOf(op)) {
+    if (const auto load = SampleLoadOf(op); load && load->targets.valid()) {
       const BufferId buffer = plan.values[load->targets].buffer;
       TermsOf(SectionKind::Step).targets[load->head] = terms_.Memory(buffer, plan.buffers[buffer].bytes.value);
     }

@@ -71,7 +71,14 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
       if (load->tokens.valid()) {
         at(load->tokens).tokens = true;
       }
-      fills_with_targets(load->targets, load->head);
+      if (load->targets.valid()) {
+        fills_with_targets(load->targets, load->head);
+      }
+      for (const ValueId documents : {load->starts, load->positions}) {
+        if (documents.valid()) {
+          at(documents).others = true;
+        }
+      }
       return;
     }
     for (const Access& access : findings.AccessesOf(section, index)) {

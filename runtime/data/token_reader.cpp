@@ -171,6 +171,16 @@ auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_
   return head.valid() ? ReadTargets(split, index, head, targets, stride) : Success{};
 }
 
+auto TokenReader::ReadDocuments(Split split, int64_t index, int32_t* starts, int32_t* positions, int64_t stride)
+    -> Status {
+  const bool exists = split == Split::Train || eval_ids_ || index < num_eval_samples();
+  for (int64_t s = 0; s < data_.seq; ++s) {
+    starts[s * stride] = exists ? 0 : static_cast<int32_t>(s);
+    positions[s * stride] = exists ? static_cast<int32_t>(s) : 0;
+  }
+  return Success{};
+}
+
 auto TokenReader::ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status {
   const int64_t seq = data_.seq;
   ASSIGN_OR_RETURN(const auto position, PositionOf(split, index));

@@ -63,6 +63,10 @@ class TokenReader {
   /// index past the end gives tokens 0 and targets -1. Errors: those of IdStream::Read and Mixture::At.
   auto ReadSample(Split split, int64_t index, int32_t* tokens, int32_t* targets, int64_t stride, HeadId head = {})
       -> Status;
+  /// Writes where documents lie in a sample, at [0], [stride], ... of both: the first place of the document of each
+  /// place, 0 if it began before the sample, and how many tokens of the document come before that place. Padding, and
+  /// what lies past the end of the eval split, is documents of one place. Errors: those of ReadSample.
+  auto ReadDocuments(Split split, int64_t index, int32_t* starts, int32_t* positions, int64_t stride) -> Status;
   /// The targets of a head alone.
   auto ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status;
   /// Gives the eval split these ids in the place of its own: sample i has seq of them from id i * seq on. What comes

@@ -27,7 +27,7 @@ constexpr OpKind NotNumeric[] = {
     OpKind::Repeat,       OpKind::EndRepeat,      OpKind::Carry,      OpKind::Release,       OpKind::Control,
     OpKind::LoadTokens,   OpKind::LoadTargets,    OpKind::AllGather,  OpKind::ReduceScatter, OpKind::AllReduce,
     OpKind::Initialize,   OpKind::LoadParameter,  OpKind::SaveBegin,  OpKind::SaveShard,     OpKind::SaveCommit,
-    OpKind::RestoreShard, OpKind::RestoreScalars, OpKind::LoadMoment,
+    OpKind::RestoreShard, OpKind::RestoreScalars, OpKind::LoadMoment, OpKind::LoadDocuments,
 };
 
 TEST(Coverage, EveryNumericOpHasCases) {

@@ -34,9 +34,10 @@ static auto ChunkOf(int64_t count, int64_t floats, const Fits& fits) -> int64_t 
   return least;
 }
 
-CudaAttention::CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace, bool deterministic)
+CudaAttention::CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace, bool deterministic,
+                             bool has_starts)
     : sizes_(sizes),
-      by_cudnn_(dtype == DType::BF16 && sizes.head_dim % 8 == 0 && sizes.head_dim <= 128 &&
+      by_cudnn_(!has_starts && dtype == DType::BF16 && sizes.head_dim % 8 == 0 && sizes.head_dim <= 128 &&
                 sizes.sequence >= LeastSequence),
       deterministic_(deterministic),
       chunk_sequences_(ChunkOf(sizes.batch, sizes.heads * sizes.sequence,
@@ -68,15 +69,16 @@ auto CudaAttention::backward_scratch() const -> Bytes {
                BytesOfScores(chunk_sequences_, chunk_kv_heads_)};
 }
 
-auto CudaAttentionOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> CudaAttention {
+auto CudaAttentionOf(const Plan& plan, ValueId q, ValueId k, ValueId starts, int64_t head_dim) -> CudaAttention {
   return {AttentionSizesOf(plan, q, k, head_dim), plan.values[q].dtype, Bytes{plan.run.attention_workspace},
-          plan.run.deterministic};
+          plan.run.deterministic, starts.valid()};
 }
 
 auto AddsInAnyOrder(const Plan& plan) -> bool {
   const auto does = [&](const Op& op) {
     const auto* backward = std::get_if<op::AttentionBackward>(&op.body);
-    return backward != nullptr && CudaAttentionOf(plan, backward->q, backward->k, backward->head_dim).by_cudnn();
+    return backward != nullptr &&
+           CudaAttentionOf(plan, backward->q, backward->k, backward->starts, backward->head_dim).by_cudnn();
   };
   return !plan.run.deterministic && FactsOf(plan.device).family == DeviceFamily::Cuda &&
          std::ranges::any_of(plan.section(SectionKind::Step).ops, does);

@@ -1,6 +1,6 @@
-// How attention runs on a device of the family Cuda: by cuDNN where it takes the type and the sizes, and else by plain
-// kernels, which need no scratch. Part of the plan's meaning: the scratch buffers have these sizes, and bits depend on
-// the choice.
+// How attention runs on a device of the family Cuda: by cuDNN where it takes the type and the sizes and a sequence is
+// one document, and else by plain kernels, which need no scratch. Part of the plan's meaning: the scratch buffers have
+// these sizes, and bits depend on the choice.
 //
 // The deterministic backward of cuDNN keeps a matrix of S x S scores for each query head. Chunks bound what they take
 // together: some sequences at once, or one sequence and some of its kv heads. The other backward adds to dq in f32 by
@@ -17,8 +17,9 @@ class CudaAttention {
  public:
   /// Requires: `dtype` is that of queries, keys and values. `most_workspace` is what the scores of a call of the
   /// deterministic backward take at most, unless those of the least chunk take more: of one kv head, or of a few if
-  /// their queries are odd in number.
-  CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace, bool deterministic = true);
+  /// their queries are odd in number. `has_starts`: the op has a value that says where documents begin.
+  CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace, bool deterministic = true,
+                bool has_starts = false);
 
   auto by_cudnn() const -> bool { return by_cudnn_; }
   /// Returns the sequences that a call of the backward takes, which divide the batch. Chunks run one after another in
@@ -47,7 +48,7 @@ class CudaAttention {
 };
 
 /// Returns the cut of attention over these operands, within the plan's bound.
-auto CudaAttentionOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> CudaAttention;
+auto CudaAttentionOf(const Plan& plan, ValueId q, ValueId k, ValueId starts, int64_t head_dim) -> CudaAttention;
 
 /// Returns true if an op of the plan adds in an order that changes from run to run.
 auto AddsInAnyOrder(const Plan& plan) -> bool;

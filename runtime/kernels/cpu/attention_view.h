@@ -32,6 +32,7 @@ template <class Op>
 auto ViewAttention(const Op& op, Binder& binder) -> AttentionView {
   const Plan& plan = binder.plan();
   CheckScratch(op, plan);
+  CHECK(!op.starts.valid(), "{} over documents", Op::Mnemonic);
   const AttentionSizes sizes = AttentionSizesOf(plan, op.q, op.k, op.head_dim);
   return {.sizes = sizes,
           .slots = sizes.slots(plan.run.threads),

@@ -15,7 +15,7 @@ concept MayBeSdpa = requires(const Body& body, Binder& binder) {
 auto BindAny(const OpBody& body, Binder& binder) -> Kernel {
   return VisitBody(body, [&]<class Body>(const Body& concrete) -> Kernel {
     if constexpr (MayBeSdpa<Body>) {
-      if (CudaAttentionOf(binder.plan(), concrete.q, concrete.k, concrete.head_dim).by_cudnn()) {
+      if (CudaAttentionOf(binder.plan(), concrete.q, concrete.k, concrete.starts, concrete.head_dim).by_cudnn()) {
         return BindSdpa(concrete, binder);
       }
     }

@@ -14,6 +14,7 @@ auto Bind(const op::Increment& op, Binder& binder) -> Kernel;
 auto Bind(const op::Reset& op, Binder& binder) -> Kernel;
 auto Bind(const op::ReadScalar& op, Binder& binder) -> Kernel;
 auto Bind(const op::Control& op, Binder& binder) -> Kernel;
+auto Bind(const op::LoadDocuments& op, Binder& binder) -> Kernel;
 auto Bind(const op::LoadTokens& op, Binder& binder) -> Kernel;
 auto Bind(const op::LoadTargets& op, Binder& binder) -> Kernel;
 auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel;

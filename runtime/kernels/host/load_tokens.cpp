@@ -1,6 +1,6 @@
 // load_tokens: the samples of this rank's microbatch, sequence-major.
 #include "runtime/data/token_reader.h"
-#include "runtime/kernels/host/host_memory.h"
+#include "runtime/kernels/host/document_targets.h"
 
 namespace shardc::host {
 
@@ -12,8 +12,8 @@ auto Bind(const op::LoadTokens& op, Binder& binder) -> Kernel {
   const int64_t batch = tokens_SB.shape[1];
   const Coordinates coordinates = binder.plan().mesh.CoordinatesOf(binder.rank());
   TokenReader& reader = binder.tokens();
-  return [=, &reader, tokens_memory = HostMemory(binder),
-          targets_memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
+  return [=, &reader, tokens_memory = HostMemory(binder), targets_memory = HostMemory(binder),
+          starts = DocumentStarts(binder, op.starts)](const Moment& moment) mutable -> Status {
     const int64_t sample = op.sample.Evaluate({coordinates, moment.repeat, moment.step});
     const int64_t count = tokens_SB.num_elements();
     // A sample is read once, into both.
@@ -22,7 +22,7 @@ auto Bind(const op::LoadTokens& op, Binder& binder) -> Kernel {
         for (int64_t b = 0; b < batch; ++b) {
           RETURN_IF_ERROR(reader.ReadSample(op.split, sample + b, tokens + b, targets + b, batch, op.head));
         }
-        return Success{};
+        return starts.TakeTargets(moment, targets);
       });
     });
   };

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "runtime/kernels/reference/tensor.h"
 
@@ -50,20 +51,43 @@ static auto SumOfGroups(const at::Tensor& x, int64_t kv_heads) -> at::Tensor {
 
 static auto Scale(int64_t head_dim) -> double { return 1 / std::sqrt(static_cast<double>(head_dim)); }
 
-/// Scaled scores [B, A, S, S], minus infinity where the key comes after the query.
-static auto Scores(const at::Tensor& q, const at::Tensor& k) -> at::Tensor {
-  const int64_t sequence = q.size(2);
-  const at::Tensor hidden = at::ones({sequence, sequence}, at::kBool).triu(1);
+/// Where documents begin, if the op says it.
+class Starts {
+ public:
+  Starts(Binder& binder, ValueId starts) {
+    if (starts.valid()) {
+      starts_SB_.emplace(binder, starts);
+    }
+  }
+
+  /// Returns which keys a query does not see: those after it, and those of documents before its own. [S, S], or
+  /// [B, 1, S, S].
+  auto Hidden(const Moment& moment, int64_t sequence) const -> at::Tensor {
+    const at::Tensor later = at::ones({sequence, sequence}, at::kBool).triu(1);
+    if (!starts_SB_) {
+      return later;
+    }
+    const at::Tensor keys = at::arange(sequence, at::kInt);
+    return later.logical_or(keys < starts_SB_->InPlace(moment).t().unsqueeze(2)).unsqueeze(1);
+  }
+
+ private:
+  std::optional<Elements> starts_SB_;
+};
+
+/// Scaled scores [B, A, S, S], minus infinity where the key is hidden from the query.
+static auto Scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& hidden) -> at::Tensor {
   return (q.matmul(k.transpose(2, 3)) * Scale(q.size(3))).masked_fill(hidden, -std::numeric_limits<double>::infinity());
 }
 
 auto Bind(const op::Attention& op, Binder& binder) -> Kernel {
   return MakeKernel([q = Elements(binder, op.q), k = Elements(binder, op.k), v = Elements(binder, op.v),
-                     y = Elements(binder, op.y), lse = Elements(binder, op.lse),
+                     starts = Starts(binder, op.starts), y = Elements(binder, op.y), lse = Elements(binder, op.lse),
                      head_dim = op.head_dim](const Moment& moment) {
     const at::Tensor queries = ByHead(q.Read(moment), head_dim);
     const int64_t heads = queries.size(1);
-    const at::Tensor scores = Scores(queries, ForQueryHeads(ByHead(k.Read(moment), head_dim), heads));
+    const at::Tensor scores =
+        Scores(queries, ForQueryHeads(ByHead(k.Read(moment), head_dim), heads), starts.Hidden(moment, queries.size(2)));
     const at::Tensor values = ForQueryHeads(ByHead(v.Read(moment), head_dim), heads);
     lse.Write(moment, scores.logsumexp(-1));
     y.Write(moment, BySequence(scores.softmax(-1).matmul(values)));
@@ -73,8 +97,9 @@ auto Bind(const op::Attention& op, Binder& binder) -> Kernel {
 /// From q, k, v and dy alone: y and lse are not needed where the probabilities are whole.
 auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel {
   return MakeKernel([dy = Elements(binder, op.dy), q = Elements(binder, op.q), k = Elements(binder, op.k),
-                     v = Elements(binder, op.v), dq = Elements(binder, op.dq), dk = Elements(binder, op.dk),
-                     dv = Elements(binder, op.dv), head_dim = op.head_dim](const Moment& moment) {
+                     v = Elements(binder, op.v), starts = Starts(binder, op.starts), dq = Elements(binder, op.dq),
+                     dk = Elements(binder, op.dk), dv = Elements(binder, op.dv),
+                     head_dim = op.head_dim](const Moment& moment) {
     const at::Tensor queries = ByHead(q.Read(moment), head_dim);
     const at::Tensor dys = ByHead(dy.Read(moment), head_dim);
     const at::Tensor kv_keys = ByHead(k.Read(moment), head_dim);
@@ -82,7 +107,7 @@ auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel {
     const int64_t kv_heads = kv_keys.size(1);
     const at::Tensor keys = ForQueryHeads(kv_keys, heads);
     const at::Tensor values = ForQueryHeads(ByHead(v.Read(moment), head_dim), heads);
-    const at::Tensor p = Scores(queries, keys).softmax(-1);
+    const at::Tensor p = Scores(queries, keys, starts.Hidden(moment, queries.size(2))).softmax(-1);
     const at::Tensor dp = dys.matmul(values.transpose(2, 3));
     const at::Tensor dscores = p * (dp - (dp * p).sum(-1, /*keepdim=*/true)) * Scale(head_dim);
     dq.Write(moment, BySequence(dscores.matmul(keys)));

@@ -97,7 +97,7 @@ auto BindSdpa(const op::Attention& op, Binder& binder) -> Kernel {
 auto BindSdpa(const op::AttentionBackward& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
   const AttentionSizes sizes = AttentionSizesOf(plan, op.q, op.k, op.head_dim);
-  const CudaAttention cut = CudaAttentionOf(plan, op.q, op.k, op.head_dim);
+  const CudaAttention cut = CudaAttentionOf(plan, op.q, op.k, op.starts, op.head_dim);
   const ErrorOr<SdpaCalls> calls = MakeCalls({.pass = SdpaPass::Backward,
                                               .whole = sizes,
                                               .sequences = cut.chunk_sequences(),
