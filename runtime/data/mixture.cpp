@@ -1,7 +1,7 @@
 #include "runtime/data/mixture.h"
 
 #include "compiler/base/check.h"
-#include "runtime/data/shuffle.h"
+#include "compiler/data/shuffle.h"
 
 namespace shardc {
 

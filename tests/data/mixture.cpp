@@ -10,7 +10,7 @@
 #include <set>
 
 #include "compiler/plan/run_samples.h"
-#include "runtime/data/shuffle.h"
+#include "compiler/data/shuffle.h"
 #include "tests/data/mixture_case.h"
 
 namespace shardc {

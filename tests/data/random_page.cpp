@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/data/mixture.h"
-#include "runtime/data/shuffle.h"
+#include "compiler/data/shuffle.h"
 #include "tests/data/mixture_case.h"
 #include "tests/support/repository.h"
 

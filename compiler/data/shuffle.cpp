@@ -1,4 +1,4 @@
-#include "runtime/data/shuffle.h"
+#include "compiler/data/shuffle.h"
 
 #include <algorithm>
 #include <array>
