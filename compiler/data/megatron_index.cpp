@@ -149,6 +149,35 @@ auto MegatronIndex::CheckSequences() const -> Status {
   return Success{};
 }
 
+auto MegatronIndex::ForEachDocumentEnd(const std::function<void(int64_t)>& visit) const -> Status {
+  std::vector<int64_t> firsts(static_cast<size_t>(std::min(EntriesAtOnce, num_documents())));
+  // Where sequences begin, from this one on.
+  std::vector<int64_t> pointers;
+  int64_t begin_of_read = 0;
+  const auto begin_of = [&](int64_t sequence) -> ErrorOr<int64_t> {
+    if (sequence == num_sequences_) {
+      return bin_bytes_;
+    }
+    if (sequence - begin_of_read >= std::ssize(pointers)) {
+      begin_of_read = sequence;
+      pointers.resize(static_cast<size_t>(std::min(EntriesAtOnce, num_sequences_ - sequence)));
+      RETURN_IF_ERROR(Read(pointers.data(), std::ssize(pointers) * PointerBytes,
+                           begin_of_pointers() + begin_of_read * PointerBytes));
+    }
+    return pointers[static_cast<size_t>(sequence - begin_of_read)];
+  };
+  for (int64_t begin = 0; begin < num_documents(); begin += EntriesAtOnce) {
+    const int64_t count = std::min(EntriesAtOnce, num_documents() - begin);
+    // A document ends where the next one begins, and the table's last entry is the end of the last.
+    RETURN_IF_ERROR(Read(firsts.data(), count * PointerBytes, begin_of_documents() + (begin + 1) * PointerBytes));
+    for (int64_t i = 0; i < count; ++i) {
+      ASSIGN_OR_RETURN(const int64_t end, begin_of(firsts[static_cast<size_t>(i)]));
+      visit(end / type_.bytes);
+    }
+  }
+  return Success{};
+}
+
 auto MegatronIndex::CheckDocuments() const -> Status {
   const auto reject = [&](const std::string& what) {
     return Fail(ExitCode::RecipeRejected, "{} file {}: {}; write the index again", noun_, file_.path(), what);

@@ -11,12 +11,13 @@
 //   S bytes      the mode of each sequence, in files of several modes
 //
 // All numbers are little-endian. Megatron writes the sequences one after another, without gaps; the ids of a file are
-// therefore those of its .bin, from the first to the last. A file that is otherwise is refused. The table of documents
-// is judged and not used: documents follow one another. Source: NVIDIA/Megatron-LM,
-// megatron/core/datasets/indexed_dataset.py, _IndexWriter and _IndexReader.
+// therefore those of its .bin, from the first to the last. A file that is otherwise is refused. Documents follow one
+// another too. Source: NVIDIA/Megatron-LM, megatron/core/datasets/indexed_dataset.py, _IndexWriter and _IndexReader.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "compiler/data/id_type.h"
@@ -35,10 +36,15 @@ class MegatronIndex {
       -> ErrorOr<MegatronIndex>;
 
   auto type() const -> IdType { return type_; }
+  /// Documents, empty ones included.
+  auto num_documents() const -> int64_t { return std::max<int64_t>(num_entries_of_documents_ - 1, 0); }
 
   /// Reads all of the index: each sequence begins where the one before it ends, and the documents take the sequences
   /// in order, without gaps. Errors: as Open.
   auto CheckEntries() const -> Status;
+  /// Gives the number of the id after the last one of each document, in their order; that of an empty document is the
+  /// one of the document before it. Requires: CheckEntries found nothing. Errors: the index cannot be read.
+  auto ForEachDocumentEnd(const std::function<void(int64_t)>& visit) const -> Status;
 
  private:
   MegatronIndex(Descriptor file, std::string noun, int64_t bin_bytes)
