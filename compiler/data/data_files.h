@@ -45,11 +45,11 @@ auto CheckNamesFiles(const DataSource& data) -> Status;
 
 using HeadTable = IdVector<HeadId, TargetHead>;
 
-/// The lists of the sources, those of the targets beside sources, those of the heads, and at last that of data.eval. Data that are made have
-/// none.
+/// Returns the lists of the sources, those of the targets beside sources, those of the heads, and at last that of
+/// data.eval. Data that are made have none.
 auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<FileList>;
 
-/// How the files of a source, or of a head, are named by messages and keys.
+/// Returns how the files of a source, or of a head, are named by messages and keys.
 auto TokenPurpose(const TokenSource& source) -> FilePurpose;
 auto TokenRange(const DataSource& data) -> VocabRange;
 auto TargetPurpose() -> FilePurpose;
@@ -81,7 +81,8 @@ auto CheckEvalTokens(const DataSource& data, int64_t num_ids) -> Status;
 /// Checks that a head, or a source, has a target for each token. Errors: ExitCode::RecipeRejected.
 auto CompareTargets(const std::string& owner, int64_t num_targets, int64_t num_tokens) -> Status;
 
-/// Checks that the target files of a head, or of a source, have a target for the training samples. Errors: ExitCode::RecipeRejected.
+/// Checks that the target files of a head, or of a source, have a target for the training samples. Errors:
+/// ExitCode::RecipeRejected.
 auto CheckHoldsTarget(const std::string& owner, int64_t num_targets) -> Status;
 /// Checks that the target files of all heads together have one for the held-out samples. Errors: as CheckHoldsTarget.
 auto CheckHoldsEvalTarget(int64_t num_targets) -> Status;
@@ -93,7 +94,7 @@ struct SourceFacts {
   Splits splits;
 };
 
-/// For each source of the plan, in its order. Errors: the first fault of files that are here.
+/// Returns what is known of each source of the plan, in its order. Errors: the first fault of files that are here.
 auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>>;
 
 }  // namespace shardc

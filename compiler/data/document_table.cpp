@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include "compiler/data/megatron_index.h"
@@ -17,7 +18,7 @@ constexpr int64_t SearchedBytes = int64_t{1} << 20;
 /// A MiB of a file, or the rest of it, and the ids in it that end documents.
 struct SearchedBlock {
   const TokenFile* file = nullptr;
-  /// Of the file, without its header.
+  /// Byte of the file, after its header.
   int64_t begin = 0;
   int64_t bytes = 0;
   /// Numbers of ids in the block.
@@ -160,6 +161,14 @@ auto DocumentTable::Find(const FileList& list, TokenFormat format, int64_t docum
       table.ends_.push_back(end_of_file);
     }
   }
+  return table;
+}
+
+auto DocumentTable::OfLengths(const std::string& path, std::span<const int64_t> lengths) -> DocumentTable {
+  DocumentTable table;
+  table.files_.push_back({.path = path});
+  table.ends_.resize(lengths.size());
+  std::inclusive_scan(lengths.begin(), lengths.end(), table.ends_.begin());
   return table;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,15 @@ class DocumentTable {
   ///   has (ExitCode::RecipeRejected); a file that cannot be read (ExitCode::Environment).
   static auto Find(const FileList& list, TokenFormat format, int64_t document_end, int64_t threads = 1)
       -> ErrorOr<DocumentTable>;
+  /// Returns the table of one file whose documents have so many ids each, all of them more than 0.
+  static auto OfLengths(const std::string& path, std::span<const int64_t> lengths) -> DocumentTable;
 
   /// Documents with ids.
   auto num_documents() const -> int64_t { return std::ssize(ends_); }
   auto num_empty() const -> int64_t { return num_empty_; }
   auto num_ids() const -> int64_t { return ends_.empty() ? 0 : ends_.back(); }
 
-  /// The ids of a document, by their numbers in the list. Requires: 0 <= document < num_documents().
+  /// Returns the ids of a document, by their numbers in the list. Requires: 0 <= document < num_documents().
   auto IdsOf(int64_t document) const -> Interval {
     return {document == 0 ? 0 : ends_[static_cast<size_t>(document - 1)], ends_[static_cast<size_t>(document)]};
   }

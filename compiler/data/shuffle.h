@@ -11,11 +11,11 @@
 
 namespace shardc {
 
-/// Where sample `index` of an epoch is found.
+/// Returns where sample `index` of an epoch is found.
 /// Requires: 0 <= index < n <= 2^62, epoch >= 0. Cost: constant, about 0.2 us.
 auto ShuffledIndex(int64_t index, int64_t n, uint64_t seed, int64_t epoch) -> int64_t;
 
-/// A seed of its own for each name. Source: XXH3-64 of the name, keyed by the seed.
+/// Returns a seed of its own for each name. Source: XXH3-64 of the name, keyed by the seed.
 auto DerivedSeed(uint64_t seed, std::string_view name) -> uint64_t;
 
 }  // namespace shardc

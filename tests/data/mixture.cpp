@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
-#include "compiler/plan/run_samples.h"
 #include "compiler/data/shuffle.h"
+#include "compiler/plan/run_samples.h"
 #include "tests/data/mixture_case.h"
 
 namespace shardc {

@@ -1,8 +1,8 @@
 // What schemas/random.md says of mixtures is what the runtime does: the vectors of its tables.
 #include <gtest/gtest.h>
 
-#include "runtime/data/mixture.h"
 #include "compiler/data/shuffle.h"
+#include "runtime/data/mixture.h"
 #include "tests/data/mixture_case.h"
 #include "tests/support/repository.h"
 
