@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "compiler/base/check.h"
 
@@ -165,8 +166,9 @@ auto BestFit::Pack() -> void {
     }
   }
   CHECK(num_placed < NoRow, "{} rows of {} documents", num_rows, rows.size());
-  numbers = {};
-  rests_ = {};
+  // An assigned {} would keep the memory.
+  numbers = std::vector<uint32_t>();
+  rests_ = std::vector<uint32_t>();
   // Counts of documents, then where each row begins, and at last where it ends.
   ends_.assign(num_rows, 0);
   for (const uint32_t row : rows) {

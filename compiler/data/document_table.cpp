@@ -154,7 +154,7 @@ auto DocumentTable::Find(const FileList& list, TokenFormat format, int64_t docum
       for (const uint32_t id : block->found) {
         table.ends_.push_back(first + id + 1);
       }
-      block->found = {};
+      block->found = std::vector<uint32_t>();
     }
     const int64_t end_of_file = file.begin + opened[i].num_ids;
     if (table.num_ids() < end_of_file) {

@@ -6,7 +6,7 @@
 // (shuffle.h). Order "sequential": documents as they are in the files, and rows by their first document.
 //
 // Rows are a function of the lengths of the documents, the seed and the epoch: the same on every mesh and after every
-// restart. How many rows an epoch has depends on its windows. They are counted as they are reached, about 0.3 s for
+// restart. How many rows an epoch has depends on its windows. They are counted as they are reached, about 0.05 s for
 // each window, so a restart counts those from the first epoch on; if all documents are in one window, or their order is
 // the same in each epoch, it counts one epoch.
 #pragma once
@@ -67,7 +67,7 @@ class PackedSplit {
   /// Counts the rows of an epoch. Cost: those of the epochs before are counted too.
   auto RowsOfEpoch(int64_t epoch) -> int64_t;
   /// Returns the pieces of a row, by its running number over all epochs: at most seq tokens.
-  /// Cost: the window is packed, about 0.5 s, unless it is one of the two that were used last.
+  /// Cost: the window is packed, about 0.1 s, unless it is one of the two that were used last.
   auto Row(int64_t index) -> std::vector<DocumentPiece>;
 
  private:

@@ -1,9 +1,8 @@
-// What it takes to pack documents into rows: time and memory of a window of 1,000,000, and the padding that is left.
+// What it takes to pack documents into rows: the time of a window of 1,000,000, and the padding that is left.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <random>
 
 #include "compiler/base/check.h"
@@ -31,34 +30,17 @@ auto SplitOf(const std::shared_ptr<const DocumentTable>& table, int64_t seq) -> 
   return *std::move(split);
 }
 
-/// Returns a figure of /proc/self/status in bytes.
-auto StatusBytes(const std::string& name) -> double {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  double kib = 0;
-  while (status >> word && word != name) {
-  }
-  status >> kib;
-  return kib * 1024;
-}
-
 /// Packs a window and reads a row of it: 1,000,000 documents are one window. Counting its rows comes first.
 auto PacksWindow(benchmark::State& state) -> void {
   const int64_t seq = state.range(0);
   const auto table = TableFor(seq);
-  // Forgets the peak of what the process did before.
-  std::ofstream("/proc/self/clear_refs") << "5";
-  const double before = StatusBytes("VmRSS:");
   int64_t rows = 0;
-  double peak = 0;
   for (auto _ : state) {
     PackedSplit split = SplitOf(table, seq);
     benchmark::DoNotOptimize(split.Row(0));
     rows = split.RowsOfEpoch(0);
-    peak = peak > 0 ? peak : StatusBytes("VmHWM:");
   }
   const auto least = static_cast<double>((table->num_ids() + seq - 1) / seq);
-  state.counters["bytes_per_document"] = (peak - before) / NumDocuments;
   state.counters["rows_over_least"] = static_cast<double>(rows) / least - 1;
 }
 BENCHMARK(PacksWindow)->ArgName("seq")->Arg(512)->Arg(4096)->Arg(32768)->Unit(benchmark::kMillisecond);
