@@ -8,6 +8,7 @@
 #include "compiler/check/check_context.h"
 #include "compiler/check/expression_place.h"
 #include "compiler/check/recipe_data.h"
+#include "compiler/data/packed_files.h"
 #include "compiler/data/scan.h"
 
 namespace shardc {
@@ -69,6 +70,7 @@ static auto JudgeLength(CheckContext& context, const NamedList& list, int64_t nu
   DataSource data;
   data.seq = *recipe.model.seq;
   data.eval_tokens = *recipe.data.eval_tokens;
+  data.pack = DataOf(recipe).pack;
   const bool is_sound = context.IsSound(recipe.model.seq, recipe.data.eval_tokens) && data.seq > 0;
   // A held-out end without a sample has been reported: data.cpp.
   if (!is_sound || (data.eval_tokens > 0 && data.eval_tokens <= data.seq)) {
@@ -90,6 +92,11 @@ static auto JudgeEval(CheckContext& context, const NamedList& list, const Opened
         list.at, DiagnosticKind::EvalFiles,
         fmt::format("evaluation file {} is not here, and the plan says how many samples an evaluation has",
                     opened.missing.front()));
+  } else if (const DataSource data = DataOf(context.recipe()); data.packs()) {
+    const auto rows = context.IsSound(seq) && opened.faults.empty() ? CountEvalRows(data) : ErrorOr<int64_t>(0);
+    if (!rows) {
+      context.diags().Report(list.at, DiagnosticKind::EvalFiles, rows.error().message);
+    }
   } else if (opened.faults.empty() && context.IsSound(seq) && opened.num_ids <= *seq) {
     context.diags().Report(list.at, DiagnosticKind::EvalFiles,
                            fmt::format("the files of `eval` hold {} tokens, and one sample takes {} (`model.seq` + 1)",

@@ -22,6 +22,19 @@ auto TargetRange(const TargetHead& head) -> VocabRange {
   return {.vocab = head.vocab, .vocab_name = fmt::format("the vocabulary of head {}", head.name), .none = 1};
 }
 
+auto TokenList(const DataSource& data, const TokenSource& source) -> FileList {
+  return {.name = source.name, .purpose = TokenPurpose(source), .range = TokenRange(data), .paths = source.files};
+}
+
+auto TargetList(const DataSource& data, const TokenSource& source) -> FileList {
+  return {.name = source.name,
+          .purpose = TargetPurpose(),
+          .range = TargetRange(data),
+          .paths = source.targets,
+          .cut = TargetCut{.seq = data.seq, .eval_tokens = data.eval_tokens},
+          .is_of_source = true};
+}
+
 auto EvalList(const DataSource& data) -> FileList {
   return {.name = "",
           .purpose = {.noun = "evaluation", .key = "data.eval"},
@@ -46,17 +59,11 @@ auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<Fi
     return lists;
   }
   for (const TokenSource& source : data.sources) {
-    lists.push_back(
-        {.name = source.name, .purpose = TokenPurpose(source), .range = TokenRange(data), .paths = source.files});
+    lists.push_back(TokenList(data, source));
   }
   for (const TokenSource& source : data.sources) {
     if (!source.targets.empty()) {
-      lists.push_back({.name = source.name,
-                       .purpose = TargetPurpose(),
-                       .range = TargetRange(data),
-                       .paths = source.targets,
-                       .cut = TargetCut{.seq = data.seq, .eval_tokens = data.eval_tokens},
-                       .is_of_source = true});
+      lists.push_back(TargetList(data, source));
     }
   }
   for (const TargetHead& head : heads) {
@@ -146,9 +153,8 @@ auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>> {
     if (i >= data.sources.size()) {
       const auto is_beside = [&](const TokenSource& source) { return source.name == lists[i].name; };
       const auto source = std::ranges::find_if(data.sources, is_beside);
-      const SourceFacts& beside = lists[i].is_of_source
-                                      ? facts[static_cast<size_t>(source - data.sources.begin())]
-                                      : facts.front();
+      const SourceFacts& beside =
+          lists[i].is_of_source ? facts[static_cast<size_t>(source - data.sources.begin())] : facts.front();
       if (beside.is_known) {
         RETURN_IF_ERROR(CompareTargets(lists[i].OwnerText(), opened.num_ids, beside.tokens));
       }

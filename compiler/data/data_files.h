@@ -53,6 +53,10 @@ auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<Fi
 auto TokenPurpose(const TokenSource& source) -> FilePurpose;
 auto TokenRange(const DataSource& data) -> VocabRange;
 auto TargetPurpose() -> FilePurpose;
+/// Returns the list of a source's tokens.
+auto TokenList(const DataSource& data, const TokenSource& source) -> FileList;
+/// Returns the list of the targets beside a source.
+auto TargetList(const DataSource& data, const TokenSource& source) -> FileList;
 /// Returns the list of data.eval.
 auto EvalList(const DataSource& data) -> FileList;
 auto TargetRange(const TargetHead& head) -> VocabRange;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/base/units.h"
+
 namespace shardc {
 
 auto CountSamples(int64_t seq, int64_t eval_tokens, int64_t num_tokens) -> Splits {
@@ -12,7 +14,15 @@ auto CountSamples(int64_t seq, int64_t eval_tokens, int64_t num_tokens) -> Split
 
 auto CutIntoSamples(const DataSource& data, const TokenSource& source, int64_t num_tokens, size_t num_files)
     -> ErrorOr<Splits> {
-  const Splits splits = CountSamples(data.seq, data.eval_tokens, num_tokens);
+  Splits splits = CountSamples(data.seq, data.eval_tokens, num_tokens);
+  if (data.packs()) {
+    // A document of one token fills a sample, whose other places are padding.
+    splits = {.train_samples = CeilDiv(std::max<int64_t>(num_tokens - data.eval_tokens, 0), data.seq),
+              .eval_samples = CeilDiv(data.eval_tokens, data.seq)};
+    FAIL_IF(splits.train_samples == 0, ExitCode::RecipeRejected, "{}no tokens to train on in {} file{}",
+            source.name.empty() ? "" : fmt::format("source {}: ", source.name), num_files, num_files == 1 ? "" : "s");
+    return splits;
+  }
   FAIL_IF(splits.train_samples == 0, ExitCode::RecipeRejected,
           "{}{} tokens in {} file{}, {} of them held out by `data.eval_tokens`: {} left to train on, and one "
           "sample takes {} (`model.seq` + 1)",

@@ -11,7 +11,7 @@
 namespace shardc {
 
 struct Splits {
-  /// Of an epoch.
+  /// Samples of an epoch; if documents are packed, the least number that their tokens can fill.
   int64_t train_samples = 0;
   int64_t eval_samples = 0;
 };

@@ -26,6 +26,7 @@ auto VisitLine(T& data, Visitor&& visitor) -> void {
   visitor.Default("documents", data.documents, Documents::Stream);
   visitor.Default("pack", data.pack, Pack::Stream);
   visitor.Default("document_end", data.document_end, int64_t{-1});
+  visitor.Default("too_long", data.too_long, TooLong::Refuse);
   visitor.Default("max_lost", data.max_lost, DataSource::DefaultMaxLost);
 }
 

@@ -124,6 +124,7 @@ auto PutData(const PlanKeys& keys, DataSource& data) -> void {
   Put(keys.data.documents, data.documents);
   Put(keys.data.pack, data.pack);
   Put(keys.data.document_end, data.document_end);
+  Put(keys.data.too_long, data.too_long);
   Put(keys.data.max_lost, data.max_lost);
   Put(keys.model.vocab, data.vocab);
   Put(keys.model.seq, data.seq);

@@ -56,6 +56,8 @@ struct DataSource {
   Pack pack = Pack::Stream;
   /// The id that ends a document in the eval files; -1: none is declared.
   int64_t document_end = -1;
+  /// Fate of documents of the eval files that fit into no sample.
+  TooLong too_long = TooLong::Refuse;
   /// The largest share of documents with targets that may lose all of them.
   double max_lost = DefaultMaxLost;
 
