@@ -29,9 +29,7 @@ auto TokenReader::Open(const DataSource& data, const Heads& heads, RunSize run)
     reader->sources_.push_back(std::move(stream));
   }
   if (data.has_eval_files()) {
-    ASSIGN_OR_RETURN(auto eval, IdStream::Open(EvalList(data), data.format));
-    RETURN_IF_ERROR(CheckEvalTokens(data, eval->num_ids()));
-    reader->eval_ = std::move(eval);
+    ASSIGN_OR_RETURN(reader->eval_, SourceStream::OpenEval(data));
   }
   if (data.is_mixture()) {
     ASSIGN_OR_RETURN(reader->mixture_, Mixture::Create(data, run.samples_per_step, run.steps));
@@ -64,7 +62,7 @@ auto TokenReader::num_train_samples() const -> int64_t {
 
 auto TokenReader::num_eval_samples() const -> int64_t {
   return synthetic_ ? synthetic_->num_eval_samples()
-         : eval_    ? (eval_->num_ids() - 1) / data_.seq
+         : eval_    ? eval_->num_eval_samples()
                     : SumOver(sources_, [](const SourceStream& source) { return source.num_eval_samples(); });
 }
 
@@ -109,10 +107,10 @@ auto TokenReader::CountRun() const -> ErrorOr<std::vector<SourceUse>> {
   return uses;
 }
 
-auto TokenReader::PositionOf(Split split, int64_t index) -> ErrorOr<std::optional<SourcePosition>> {
+auto TokenReader::SampleAt(Split split, int64_t index) -> ErrorOr<std::optional<SourceSample>> {
   CHECK(index >= 0, "sample {}", index);
   if (split == Split::Eval) {
-    return PositionOfEval(index);
+    return EvalSampleAt(index);
   }
   MixedSample sample{0, index};
   if (mixture_) {
@@ -120,88 +118,143 @@ auto TokenReader::PositionOf(Split split, int64_t index) -> ErrorOr<std::optiona
   }
   SourceStream& source = sources_[sample.source];
   return std::optional(
-      SourcePosition{&source.tokens(), source.BeginOfTrain(data_.sources[sample.source].first_sample + sample.index)});
+      SourceSample{&source, source.TrainSample(data_.sources[sample.source].first_sample + sample.index)});
 }
 
-auto TokenReader::PositionOfEval(int64_t index) -> std::optional<SourcePosition> {
+auto TokenReader::EvalSampleAt(int64_t index) -> std::optional<SourceSample> {
+  const auto in = [&](SourceStream& source) { return SourceSample{&source, source.EvalSample(index)}; };
   if (eval_) {
-    return index < num_eval_samples() ? std::optional(SourcePosition{eval_.get(), index * data_.seq}) : std::nullopt;
+    return index < num_eval_samples() ? std::optional(in(*eval_)) : std::nullopt;
   }
   for (SourceStream& source : sources_) {
     if (index < source.num_eval_samples()) {
-      return SourcePosition{&source.tokens(), source.BeginOfEval(index)};
+      return in(source);
     }
     index -= source.num_eval_samples();
   }
   return std::nullopt;
 }
 
-auto TokenReader::ReadIds(Split split, int64_t index) -> ErrorOr<bool> {
-  if (synthetic_) {
-    const bool exists = split == Split::Train || index < num_eval_samples();
-    if (exists) {
-      synthetic_->Make(split, split == Split::Train ? data_.sources.front().first_sample + index : index, ids_.data());
-    }
-    return exists;
+auto TokenReader::WriteNone(int32_t* targets, int64_t stride) const -> void {
+  for (int64_t s = 0; s < data_.seq; ++s) {
+    targets[s * stride] = -1;
   }
-  ASSIGN_OR_RETURN(const auto position, PositionOf(split, index));
-  if (position.has_value()) {
-    RETURN_IF_ERROR(position->ids->Read(position->begin, data_.seq + 1, ids_.data()));
+}
+
+auto TokenReader::ReadIds(const SourceSample& sample) -> Status {
+  std::ranges::fill(ids_, 0);
+  int32_t* place = ids_.data();
+  for (const DocumentPiece& piece : sample.pieces) {
+    RETURN_IF_ERROR(sample.source->tokens().Read(piece.ids.begin, piece.ids.size() + (data_.packs() ? 0 : 1), place));
+    place += piece.ids.size();
   }
-  return position.has_value();
+  return Success{};
 }
 
 auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_t* targets, int64_t stride, HeadId head)
     -> Status {
   const int64_t seq = data_.seq;
+  WriteNone(targets, stride);
   if (split == Split::Eval && eval_ids_) {
     for (int64_t s = 0; s < seq; ++s) {
       const int64_t at = index * seq + s;
       tokens[s * stride] = at < std::ssize(*eval_ids_) ? (*eval_ids_)[static_cast<size_t>(at)] : 0;
-      targets[s * stride] = -1;
     }
     return Success{};
   }
-  ASSIGN_OR_RETURN(const auto read, ReadIds(split, index));
-  const bool exists = read;
-  for (int64_t s = 0; s < seq; ++s) {
-    tokens[s * stride] = exists ? ids_[static_cast<size_t>(s)] : 0;
-    targets[s * stride] = exists ? ids_[static_cast<size_t>(s) + 1] : -1;
+  std::optional<SourceSample> sample;
+  if (synthetic_ && exists(split, index)) {
+    synthetic_->Make(split, split == Split::Train ? data_.sources.front().first_sample + index : index, ids_.data());
+    sample = SourceSample{.source = nullptr, .pieces = {{.ids = {0, seq}}}};
+  } else if (!synthetic_) {
+    ASSIGN_OR_RETURN(sample, SampleAt(split, index));
+    RETURN_IF_ERROR(sample ? ReadIds(*sample) : Status(Success{}));
   }
-  return head.valid() ? ReadTargets(split, index, head, targets, stride) : Success{};
+  for (int64_t s = 0; s < seq; ++s) {
+    tokens[s * stride] = sample ? ids_[static_cast<size_t>(s)] : 0;
+  }
+  if (!sample) {
+    return Success{};
+  }
+  if (head.valid() || (sample->source != nullptr && sample->source->targets() != nullptr)) {
+    return ReadTargets(head.valid() ? *targets_[head] : *sample->source->targets(), *sample, targets, stride);
+  }
+  int64_t place = 0;
+  for (const DocumentPiece& piece : sample->pieces) {
+    const int64_t end = place + piece.ids.size();
+    for (int64_t s = place; s < end - (data_.packs() ? 1 : 0); ++s) {
+      targets[s * stride] = ids_[static_cast<size_t>(s) + 1];
+    }
+    place = end;
+  }
+  return Success{};
 }
 
-auto TokenReader::ReadDocuments(Split split, int64_t index, int32_t* starts, int32_t* positions, int64_t stride)
-    -> Status {
-  const bool exists = split == Split::Train || eval_ids_ || index < num_eval_samples();
-  for (int64_t s = 0; s < data_.seq; ++s) {
-    starts[s * stride] = exists ? 0 : static_cast<int32_t>(s);
-    positions[s * stride] = exists ? static_cast<int32_t>(s) : 0;
+auto TokenReader::ReadTargets(IdStream& file, const SourceSample& sample, int32_t* targets, int64_t stride) -> Status {
+  int64_t place = 0;
+  for (const DocumentPiece& piece : sample.pieces) {
+    const int64_t count = piece.ids.size() - (data_.packs() ? 1 : 0);
+    RETURN_IF_ERROR(file.Read(piece.ids.begin + 1, count, ids_.data()));
+    for (int64_t i = 0; i < count; ++i) {
+      targets[(place + i) * stride] = ids_[static_cast<size_t>(i)];
+    }
+    place += piece.ids.size();
   }
   return Success{};
 }
 
 auto TokenReader::ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status {
-  const int64_t seq = data_.seq;
-  ASSIGN_OR_RETURN(const auto position, PositionOf(split, index));
-  const bool exists = position.has_value();
-  if (exists) {
-    RETURN_IF_ERROR(targets_[head]->Read(position->begin + 1, seq, ids_.data()));
+  WriteNone(targets, stride);
+  ASSIGN_OR_RETURN(const auto sample, SampleAt(split, index));
+  return sample ? ReadTargets(*targets_[head], *sample, targets, stride) : Status(Success{});
+}
+
+auto TokenReader::ReadDocuments(Split split, int64_t index, int32_t* starts, int32_t* positions, int64_t stride)
+    -> Status {
+  std::vector<DocumentPiece> pieces;
+  if (synthetic_ || (split == Split::Eval && eval_ids_)) {
+    pieces.resize(exists(split, index) ? 1 : 0, {.ids = {0, data_.seq}});
+  } else {
+    ASSIGN_OR_RETURN(auto sample, SampleAt(split, index));
+    if (sample) {
+      pieces = data_.packs() ? sample->pieces : sample->source->DocumentsIn(split, sample->pieces.front());
+    }
   }
-  for (int64_t s = 0; s < seq; ++s) {
-    targets[s * stride] = exists ? ids_[static_cast<size_t>(s)] : -1;
+  int64_t place = 0;
+  for (const DocumentPiece& piece : pieces) {
+    for (int64_t i = 0; i < piece.ids.size(); ++i) {
+      starts[(place + i) * stride] = static_cast<int32_t>(place);
+      positions[(place + i) * stride] = static_cast<int32_t>(piece.position + i);
+    }
+    place += piece.ids.size();
+  }
+  for (; place < data_.seq; ++place) {
+    starts[place * stride] = static_cast<int32_t>(place);
+    positions[place * stride] = 0;
   }
   return Success{};
 }
 
 auto TokenReader::HoldsEvalTarget() -> ErrorOr<bool> {
-  if (std::none_of(heads_.begin(), heads_.end(), [](const TargetHead& head) { return head.is_own; })) {
+  const bool from_heads = std::ranges::any_of(heads_, [](const TargetHead& head) { return head.is_own; });
+  const bool from_sources =
+      !eval_ && std::ranges::any_of(sources_, [](SourceStream& source) { return source.targets() != nullptr; });
+  if (!from_heads && !from_sources) {
     return num_eval_samples() > 0;
   }
-  std::vector<int32_t> targets(static_cast<size_t>(data_.seq));
+  std::vector<HeadId> heads;
   for (const HeadId head : heads_.ids()) {
+    heads.push_back(head);
+  }
+  if (heads.empty()) {
+    // Targets of the sources.
+    heads.emplace_back();
+  }
+  std::vector<int32_t> tokens(static_cast<size_t>(data_.seq));
+  std::vector<int32_t> targets(tokens.size());
+  for (const HeadId head : heads) {
     for (int64_t i = 0; i < num_eval_samples(); ++i) {
-      RETURN_IF_ERROR(ReadTargets(Split::Eval, i, head, targets.data(), 1));
+      RETURN_IF_ERROR(ReadSample(Split::Eval, i, tokens.data(), targets.data(), 1, head));
       if (std::ranges::any_of(targets, [](int32_t target) { return target >= 0; })) {
         return true;
       }

@@ -3,7 +3,7 @@
 //
 // How a source is cut into samples is in source_stream.h, which source a train sample is from in mixture.h. The eval
 // split of a mixture is that of its sources, one after another; or it has files of its own. Targets are the next
-// tokens, or what a head's files have at their positions.
+// tokens, or what the files of a head or of a source have at their positions.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ class TokenReader {
   using Heads = IdVector<HeadId, TargetHead>;
 
   /// Opens all files and checks everything that can be known before the first step: each source holds at least one
-  /// sample, and as many targets as tokens.
+  /// sample, and as many targets as tokens. Cost: if documents are asked for, those of DocumentTable::Find.
   /// Requires: a mixture has no heads, tokens that are made have none, and 1 to MostMixedSamples samples per step.
   /// Errors: ExitCode::RecipeRejected, naming the file or the source, what was found and the remedy; weights without a
   ///   share at step 0.
@@ -59,7 +59,8 @@ class TokenReader {
   auto CountRun() const -> ErrorOr<std::vector<SourceUse>>;
 
   /// Writes the seq ids of a sample to tokens[0], tokens[stride], ... and its targets to targets: the next ids, or
-  /// those of a head, -1 where it has none. A train index is the running number of the sample, over all epochs. An eval
+  /// those of a head or source, -1 where it has none. In a packed sample the last token of a document has none. A train
+  /// index is the running number of the sample, over all epochs. An eval
   /// index past the end gives tokens 0 and targets -1. Errors: those of IdStream::Read and Mixture::At.
   auto ReadSample(Split split, int64_t index, int32_t* tokens, int32_t* targets, int64_t stride, HeadId head = {})
       -> Status;
@@ -76,27 +77,33 @@ class TokenReader {
   auto HoldsEvalTarget() -> ErrorOr<bool>;
 
  private:
-  /// Where a sample lies.
-  struct SourcePosition {
-    IdStream* ids = nullptr;
-    /// The first token of the sample.
-    int64_t begin = 0;
+  /// Tokens of a sample.
+  struct SourceSample {
+    SourceStream* source = nullptr;
+    std::vector<DocumentPiece> pieces;
   };
 
   explicit TokenReader(const DataSource& data) : data_(data) {}
   /// Nothing past the end of the eval split.
-  auto PositionOf(Split split, int64_t index) -> ErrorOr<std::optional<SourcePosition>>;
-  auto PositionOfEval(int64_t index) -> std::optional<SourcePosition>;
+  auto SampleAt(Split split, int64_t index) -> ErrorOr<std::optional<SourceSample>>;
+  auto EvalSampleAt(int64_t index) -> std::optional<SourceSample>;
+  auto exists(Split split, int64_t index) const -> bool {
+    return split == Split::Train || eval_ids_ || index < num_eval_samples();
+  }
 
-  /// The ids of a sample, with the last target, in ids_. False past the end of the eval split.
-  auto ReadIds(Split split, int64_t index) -> ErrorOr<bool>;
+  /// Reads the ids of a sample, and one more unless it is packed, to ids_.
+  auto ReadIds(const SourceSample& sample) -> Status;
+  /// Writes what a file of targets has for each place of a sample.
+  auto ReadTargets(IdStream& file, const SourceSample& sample, int32_t* targets, int64_t stride) -> Status;
+  /// Writes that no place has a target.
+  auto WriteNone(int32_t* targets, int64_t stride) const -> void;
 
   DataSource data_;
   RunSize run_;
   std::optional<SyntheticSamples> synthetic_;
   std::vector<SourceStream> sources_;
-  /// The files of data.eval; null if the eval split is cut from the sources.
-  std::unique_ptr<IdStream> eval_;
+  /// The files of data.eval; unset if the eval split is cut from the sources.
+  std::optional<SourceStream> eval_;
   std::optional<Mixture> mixture_;
   IdVector<HeadId, TargetHead> heads_;
   IdVector<HeadId, std::unique_ptr<IdStream>> targets_;

@@ -72,7 +72,7 @@ auto PlainBestFit(const std::vector<int64_t>& lengths, int64_t seq) -> Rows {
   return result;
 }
 
-auto Pack(const std::vector<int64_t>& lengths, int64_t seq) -> BestFit {
+auto PackLengths(const std::vector<int64_t>& lengths, int64_t seq) -> BestFit {
   BestFit packed(seq);
   for (const int64_t length : lengths) {
     packed.Add(length);
@@ -91,7 +91,7 @@ auto CountRows(const std::vector<int64_t>& lengths, int64_t seq) -> int64_t {
 
 TEST(BestFit, FillsRowsOfKnownExample) {
   // 20 tokens are two whole rows and a rest of 4, to which 3 is the closest.
-  const BestFit packed = Pack({20, 5, 3, 8, 2, 0}, 8);
+  const BestFit packed = PackLengths({20, 5, 3, 8, 2, 0}, 8);
   EXPECT_EQ(RowsOf(packed), (Rows{{{0, 0}}, {{0, 8}}, {{0, 16}, {4, 0}}, {{1, 0}, {2, 0}}, {{3, 0}}}));
 }
 
@@ -106,7 +106,7 @@ TEST(BestFit, EqualsPlainImplementation) {
       length = static_cast<int64_t>(random() % static_cast<uint64_t>(longest + 1));
     }
     const Rows expected = PlainBestFit(lengths, seq);
-    ASSERT_EQ(RowsOf(Pack(lengths, seq)), expected) << "round " << round << ", seq " << seq;
+    ASSERT_EQ(RowsOf(PackLengths(lengths, seq)), expected) << "round " << round << ", seq " << seq;
     ASSERT_EQ(CountRows(lengths, seq), std::ssize(expected)) << "round " << round << ", seq " << seq;
   }
 }

@@ -34,7 +34,8 @@ auto Rule(SampleOrder order = SampleOrder::Shuffled, TooLong too_long = TooLong:
   return {.seq = Seq, .too_long = too_long, .order = order, .seed = 3, .window_documents = 100};
 }
 
-auto Split(const std::shared_ptr<const DocumentTable>& table, const PackRule& rule, Interval ids = {}) -> PackedSplit {
+auto SplitOf(const std::shared_ptr<const DocumentTable>& table, const PackRule& rule, Interval ids = {})
+    -> PackedSplit {
   auto split = PackedSplit::Create(table, ids.empty() ? Interval{0, table->num_ids()} : ids, rule);
   CHECK(split.ok(), "{}", split.error().message);
   return *std::move(split);
@@ -54,7 +55,7 @@ TEST(PackedSplit, EpochHasEachDocumentOnce) {
   const auto lengths = RandomLengths(730, Seq);
   const auto table = TableOf(lengths);
   for (const SampleOrder order : {SampleOrder::Shuffled, SampleOrder::Sequential}) {
-    PackedSplit split = Split(table, Rule(order));
+    PackedSplit split = SplitOf(table, Rule(order));
     int64_t row = 0;
     for (int64_t epoch = 0; epoch < 3; ++epoch) {
       std::vector<int64_t> begins;
@@ -80,14 +81,14 @@ TEST(PackedSplit, EpochHasEachDocumentOnce) {
 
 TEST(PackedSplit, RowDoesNotDependOnOthers) {
   const auto table = TableOf(RandomLengths(450, Seq));
-  PackedSplit forward = Split(table, Rule());
+  PackedSplit forward = SplitOf(table, Rule());
   const std::vector<Pieces> rows = RowsFrom(forward, 0, 900);
   std::vector<int64_t> order(rows.size());
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937_64(7));
   order.resize(100);
   for (const int64_t row : order) {
-    PackedSplit fresh = Split(table, Rule());
+    PackedSplit fresh = SplitOf(table, Rule());
     EXPECT_EQ(fresh.Row(row), rows[static_cast<size_t>(row)]) << row;
     EXPECT_EQ(forward.Row(row), rows[static_cast<size_t>(row)]) << row;
   }
@@ -96,13 +97,13 @@ TEST(PackedSplit, RowDoesNotDependOnOthers) {
 TEST(PackedSplit, EpochsAndSeedsDiffer) {
   const auto table = TableOf(RandomLengths(90, Seq));
   // All documents are in one window: each epoch has as many rows, of other documents.
-  PackedSplit split = Split(table, Rule());
+  PackedSplit split = SplitOf(table, Rule());
   const int64_t rows = split.RowsOfEpoch(0);
   EXPECT_EQ(split.RowsOfEpoch(5), rows);
   EXPECT_NE(RowsFrom(split, 0, rows), RowsFrom(split, rows, rows));
   PackRule other = Rule();
   other.seed = 4;
-  PackedSplit of_other_seed = Split(table, other);
+  PackedSplit of_other_seed = SplitOf(table, other);
   EXPECT_NE(RowsFrom(split, 0, rows), RowsFrom(of_other_seed, 0, rows));
 }
 
@@ -112,7 +113,7 @@ TEST(PackedSplit, FullRowsAreSpreadOut) {
   lengths.resize(880, 5);
   PackRule rule = Rule();
   rule.window_documents = 1000;
-  PackedSplit split = Split(TableOf(lengths), rule);
+  PackedSplit split = SplitOf(TableOf(lengths), rule);
   ASSERT_EQ(split.RowsOfEpoch(0), 160);
   const auto first = RowsFrom(split, 0, 80);
   const auto full = std::ranges::count_if(first, [](const Pieces& pieces) { return pieces.size() == 1; });
@@ -122,7 +123,7 @@ TEST(PackedSplit, FullRowsAreSpreadOut) {
 }
 
 TEST(PackedSplit, SequentialOrderIsThatOfFiles) {
-  PackedSplit split = Split(TableOf({30, 40, 20, 10, 45}), Rule(SampleOrder::Sequential));
+  PackedSplit split = SplitOf(TableOf({30, 40, 20, 10, 45}), Rule(SampleOrder::Sequential));
   EXPECT_EQ(RowsFrom(split, 0, split.RowsOfEpoch(0)),
             (std::vector<Pieces>{{{{0, 30}}, {{70, 90}}}, {{{30, 70}}, {{90, 100}}}, {{{100, 145}}}}));
   EXPECT_EQ(split.Row(3), split.Row(0));
@@ -131,7 +132,7 @@ TEST(PackedSplit, SequentialOrderIsThatOfFiles) {
 TEST(PackedSplit, LongDocumentsFollowRule) {
   const auto table = TableOf({20, 120, 50, 60});
   const auto rows_of = [&](TooLong too_long) {
-    PackedSplit split = Split(table, Rule(SampleOrder::Sequential, too_long));
+    PackedSplit split = SplitOf(table, Rule(SampleOrder::Sequential, too_long));
     return RowsFrom(split, 0, split.RowsOfEpoch(0));
   };
   EXPECT_EQ(rows_of(TooLong::Cut), (std::vector<Pieces>{{{{0, 20}}}, {{{20, 70}}}, {{{140, 190}}}, {{{190, 240}}}}));
@@ -154,9 +155,9 @@ TEST(PackedSplit, LongDocumentsFollowRule) {
 
 TEST(PackedSplit, BorderOfSplitCutsDocument) {
   const auto table = TableOf({30, 40, 20});
-  PackedSplit first = Split(table, Rule(SampleOrder::Sequential), {0, 50});
+  PackedSplit first = SplitOf(table, Rule(SampleOrder::Sequential), {0, 50});
   EXPECT_EQ(RowsFrom(first, 0, first.RowsOfEpoch(0)), (std::vector<Pieces>{{{{0, 30}}, {{30, 50}}}}));
-  PackedSplit second = Split(table, Rule(SampleOrder::Sequential), {50, 90});
+  PackedSplit second = SplitOf(table, Rule(SampleOrder::Sequential), {50, 90});
   EXPECT_EQ(RowsFrom(second, 0, second.RowsOfEpoch(0)), (std::vector<Pieces>{{{{50, 70}}, {{70, 90}}}}));
 }
 
