@@ -24,7 +24,7 @@ struct TokenSource {
   int64_t first_sample = 0;
   /// The id that ends a document in files without an index; -1: none is declared.
   int64_t document_end = -1;
-  /// What becomes of documents that fit into no sample.
+  /// Fate of documents that fit into no sample.
   TooLong too_long = TooLong::Refuse;
   /// Files of targets beside the tokens, as resolved against the recipe's folder; none where the targets are the next
   /// tokens.

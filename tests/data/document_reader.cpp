@@ -26,7 +26,7 @@ auto ReadPlaces(TokenReader& reader, Split split, int64_t index, int64_t seq = 4
 
 class DocumentReader : public TokenReaderTest {
  protected:
-  /// Id 0 ends a document.
+  /// Returns files whose documents end with id 0.
   auto DataOf(const std::vector<std::vector<int64_t>>& files, Pack pack = Pack::Stream) -> DataSource {
     std::vector<std::string> contents;
     for (const std::vector<int64_t>& ids : files) {

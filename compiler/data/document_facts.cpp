@@ -1,0 +1,199 @@
+#include "compiler/data/document_facts.h"
+
+#include <algorithm>
+
+#include "compiler/base/text/numbers_and_lines.h"
+#include "compiler/data/packed_files.h"
+#include "compiler/data/splits.h"
+
+namespace shardc {
+
+namespace {
+
+/// Targets beside the tokens of a source, which are counted file after file.
+class TargetFiles {
+ public:
+  static auto Open(const FileList& list, TokenFormat format) -> ErrorOr<TargetFiles> {
+    TargetFiles files;
+    files.list_ = list;
+    for (const std::string& path : list.paths) {
+      ASSIGN_OR_RETURN(auto file, OpenTokenFile(path, format, list.purpose));
+      files.files_.push_back(std::move(file));
+    }
+    return files;
+  }
+
+  /// Counts the targets of a range, which lies in one file. Requires: no range of a file before.
+  auto Count(Interval ids) -> ErrorOr<int64_t> {
+    if (ids.empty()) {
+      return 0;
+    }
+    while (ids.begin >= begin_of_file_ + files_[file_].num_ids) {
+      begin_of_file_ += files_[file_].num_ids;
+      read_ = Interval{};
+      ++file_;
+      CHECK(file_ < files_.size(), "targets {} to {}", ids.begin, ids.end);
+    }
+    const TokenFile& file = files_[file_];
+    int64_t count = 0;
+    while (ids.begin < ids.end) {
+      if (ids.begin < read_.begin || ids.begin >= read_.end) {
+        RETURN_IF_ERROR(ReadFrom(ids.begin));
+      }
+      const Interval here = Intersect(ids, read_);
+      count +=
+          CountIds(raw_.data() + (here.begin - read_.begin) * file.type.bytes, here.size(), file.type, list_.range);
+      ids.begin = here.end;
+    }
+    return count;
+  }
+
+ private:
+  auto ReadFrom(int64_t id) -> Status {
+    constexpr int64_t IdsAtOnce = 256 << 10;
+    const TokenFile& file = files_[file_];
+    read_ = {id, std::min(id + IdsAtOnce, begin_of_file_ + file.num_ids)};
+    raw_.resize(static_cast<size_t>(read_.size() * file.type.bytes));
+    const Status read = ReadAll(file.descriptor, raw_.data(), std::ssize(raw_),
+                                file.header_bytes + (id - begin_of_file_) * file.type.bytes);
+    return read ? read : Status(Fail(ExitCode::Environment, "{} file: {}", list_.purpose.noun, read.error().message));
+  }
+
+  FileList list_;
+  std::vector<TokenFile> files_;
+  size_t file_ = 0;
+  int64_t begin_of_file_ = 0;
+  Interval read_;
+  std::vector<uint8_t> raw_;
+};
+
+}  // namespace
+
+/// Returns the files of targets of a source; null if its targets are the next tokens.
+static auto TargetsOf(const Plan& plan, const TokenSource& source) -> std::optional<FileList> {
+  if (!source.targets.empty()) {
+    return TargetList(plan.data, source);
+  }
+  for (const TargetHead& head : plan.heads) {
+    if (head.is_own) {
+      return FileList{.name = head.name, .purpose = TargetPurpose(), .range = TargetRange(head), .paths = head.files};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Returns the ranges of a document whose tokens are in one sample each.
+static auto PiecesOf(Interval document, const PackRule& rule, bool packs, int64_t end_of_samples)
+    -> std::vector<Interval> {
+  std::vector<Interval> pieces;
+  if (packs && document.size() > rule.seq && rule.too_long != TooLong::Split) {
+    document.end = document.begin + (rule.too_long == TooLong::Drop ? 0 : rule.seq);
+  }
+  document.end = packs ? document.end : std::min(document.end, end_of_samples);
+  while (document.begin < document.end) {
+    // Without packing, samples begin at multiples of seq.
+    const int64_t next = packs ? document.begin + rule.seq : (document.begin / rule.seq + 1) * rule.seq;
+    pieces.push_back({document.begin, std::min(document.end, next)});
+    document.begin = pieces.back().end;
+  }
+  return pieces;
+}
+
+static auto LookAtSource(const Plan& plan, const TokenSource& source, int64_t threads) -> ErrorOr<DocumentFacts> {
+  const DataSource& data = plan.data;
+  ASSIGN_OR_RETURN(auto found, DocumentTable::Find(TokenList(data, source), data.format, source.document_end, threads));
+  const auto table = std::make_shared<const DocumentTable>(std::move(found));
+  const Interval ids{0, std::max<int64_t>(table->num_ids() - data.eval_tokens, 0)};
+  const PackRule rule = TrainRule(data, source);
+  DocumentFacts facts{.source = source.name, .empty = table->num_empty()};
+  facts.counts = CountDocuments(*table, ids, data.packs() ? std::optional(rule) : std::nullopt);
+  if (data.packs()) {
+    ASSIGN_OR_RETURN(auto packed, PackedSplit::Create(table, ids, rule));
+    facts.samples = packed.RowsOfEpoch(0);
+  } else {
+    facts.samples = CountSamples(data.seq, data.eval_tokens, table->num_ids()).train_samples;
+  }
+  std::optional<TargetFiles> targets;
+  if (const auto list = TargetsOf(plan, source)) {
+    ASSIGN_OR_RETURN(targets, TargetFiles::Open(*list, data.format));
+  }
+  // A token is the target of the place before it, so the first one of a document, or of a piece, is none.
+  const auto count = [&](Interval tokens) -> ErrorOr<int64_t> {
+    return targets ? targets->Count({tokens.begin + 1, tokens.end}) : tokens.size() - 1;
+  };
+  for (int64_t d = 0; d < facts.counts.documents; ++d) {
+    const Interval document = Intersect(table->IdsOf(d), ids);
+    ASSIGN_OR_RETURN(const int64_t all, count(document));
+    int64_t kept = 0;
+    for (const Interval piece : PiecesOf(document, rule, data.packs(), facts.samples * data.seq)) {
+      int64_t of_piece = all;
+      if (piece != document) {
+        ASSIGN_OR_RETURN(of_piece, count(piece));
+      }
+      kept += of_piece;
+      facts.tokens += piece.size();
+    }
+    facts.targets += kept;
+    facts.with_targets += all > 0 ? 1 : 0;
+    facts.lost += data.packs() && all > 0 && kept == 0 ? 1 : 0;
+  }
+  return facts;
+}
+
+auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<std::vector<DocumentFacts>> {
+  std::vector<DocumentFacts> all;
+  if (plan.data.splits_documents() && !plan.data.is_synthetic()) {
+    for (const TokenSource& source : plan.data.sources) {
+      ASSIGN_OR_RETURN(auto facts, LookAtSource(plan, source, threads));
+      all.push_back(std::move(facts));
+    }
+  }
+  return all;
+}
+
+static auto OfSource(const DocumentFacts& facts) -> std::string {
+  return facts.source.empty() ? "" : fmt::format("source {}: ", facts.source);
+}
+
+auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> Status {
+  FAIL_IF(facts.targets == 0, ExitCode::RecipeRejected,
+          "{}no place of the {} samples of an epoch has a target, so nothing would be learnt from its {}{}",
+          OfSource(facts), facts.samples, Counted(facts.counts.documents, "document"),
+          data.packs() ? "; each has one token, or lost its targets to `data.too_long`" : "");
+  const double share = static_cast<double>(facts.lost) / static_cast<double>(facts.with_targets);
+  FAIL_IF(
+      data.packs() && share > data.max_lost, ExitCode::RecipeRejected,
+      "{}{} of {} documents with targets ({:.3g} %) lose all of them to `data.too_long`, and `data.max_lost` is "
+      "{:.3g} %; raise `model.seq` (the longest document has {} tokens), set `data.too_long` to \"split\", or raise "
+      "`data.max_lost`",
+      OfSource(facts), facts.lost, facts.with_targets, 100 * share, 100 * data.max_lost, facts.counts.longest);
+  return Success{};
+}
+
+auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& facts) -> std::string {
+  std::string text;
+  for (const DocumentFacts& of : facts) {
+    const DocumentCounts& counts = of.counts;
+    const auto documents = static_cast<double>(std::max<int64_t>(counts.documents, 1));
+    const auto samples = static_cast<double>(std::max<int64_t>(of.samples, 1));
+    text += fmt::format("{}{} of {} to {} tokens (mean {:.1f})", OfSource(of), Counted(counts.documents, "document"),
+                        counts.shortest, counts.longest, static_cast<double>(counts.tokens) / documents);
+    text += of.empty == 0 ? "" : fmt::format(", and {} without tokens", of.empty);
+    text += fmt::format("; {} in an epoch, with {:.1f} targets each on average", Counted(of.samples, "sample"),
+                        static_cast<double>(of.targets) / samples);
+    if (data.packs()) {
+      const double places = samples * static_cast<double>(data.seq);
+      text += fmt::format("; {:.3g} % padding", 100 * (1 - static_cast<double>(of.tokens) / places));
+      text += counts.cut + counts.dropped + counts.split == 0
+                  ? ""
+                  : fmt::format("; longer than a sample: {} cut, {} dropped, {} split, {} lost", counts.cut,
+                                counts.dropped, counts.split, Counted(counts.lost_tokens, "token"));
+    }
+    text += of.lost == 0
+                ? "\n"
+                : fmt::format("; {} of {} documents with targets lose all of them\n", of.lost, of.with_targets);
+  }
+  return text;
+}
+
+}  // namespace shardc

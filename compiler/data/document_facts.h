@@ -1,0 +1,39 @@
+// What the documents of a source give a run, before it starts: how many there are, how they fill samples, what is cut,
+// and how many targets are left. One pass over the tables of documents, and over files of targets, which are read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/data/packed_split.h"
+
+namespace shardc {
+
+/// Facts about the documents that a source is trained on, of its first epoch.
+struct DocumentFacts {
+  std::string source;
+  DocumentCounts counts;
+  /// Documents without tokens.
+  int64_t empty = 0;
+  int64_t samples = 0;
+  /// Places of the samples that have a token; the others are padding.
+  int64_t tokens = 0;
+  int64_t targets = 0;
+  /// Documents that have a target, and those of them of which no target is left.
+  int64_t with_targets = 0;
+  int64_t lost = 0;
+};
+
+/// Returns the facts of each source of a plan that splits documents; nothing if documents are nothing to the model.
+/// Requires: files that are whole and sound. `threads`: those of DocumentTable::Find. Errors: its errors, those of
+/// PackedSplit::Create, and of reading files of targets.
+auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<std::vector<DocumentFacts>>;
+
+/// Checks that a source has targets, and that no more documents than `data.max_lost` lose all that they have.
+/// Errors: ExitCode::RecipeRejected.
+auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> Status;
+
+/// Returns a line for each source: "12 documents of 3 to 90 tokens (mean 31.5); ...".
+auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& facts) -> std::string;
+
+}  // namespace shardc

@@ -1,0 +1,120 @@
+// What is counted of documents before a run, against counts of the samples that a reader gives.
+#include "compiler/data/document_facts.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "tests/data/token_reader_fixture.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+
+class DocumentFactsTest : public TokenReaderTest {
+ protected:
+  /// Makes a plan of one file, whose documents end with id 0.
+  auto PlanOf(const std::vector<int64_t>& ids, Pack pack, TooLong too_long = TooLong::Refuse) -> Plan {
+    Plan plan;
+    plan.data = Source({Raw<uint8_t>(ids)});
+    plan.data.vocab = 200;
+    plan.data.documents = Documents::Split;
+    plan.data.pack = pack;
+    plan.data.sources.front().document_end = 0;
+    plan.data.sources.front().too_long = too_long;
+    return plan;
+  }
+  auto AddTargets(Plan& plan, const std::vector<int64_t>& targets) -> void {
+    TokenSource& source = plan.data.sources.front();
+    source.targets = {folder_ / fmt::format("{}_targets.data", ++num_sources_)};
+    WriteText(source.targets.front(), Raw<uint8_t>(targets));
+  }
+  auto FactsOf(const Plan& plan) -> DocumentFacts {
+    const auto facts = LookAtDocuments(plan, 1);
+    CHECK(facts.ok() && facts->size() == 1, "no facts: {}", facts.ok() ? "" : facts.error().message);
+    return facts->front();
+  }
+};
+
+TEST_F(DocumentFactsTest, CountsAreThoseOfReader) {
+  std::mt19937_64 random(9);
+  for (int round = 0; round < 60; ++round) {
+    std::vector<int64_t> ids(60 + random() % 60);
+    std::vector<int64_t> targets;
+    for (int64_t& id : ids) {
+      id = static_cast<int64_t>(random() % 6);
+      targets.push_back(random() % 3 == 0 ? 255 : id);
+    }
+    ids[30] = 0;
+    const bool is_packed = round % 2 == 0;
+    const auto too_long = std::vector<TooLong>{TooLong::Cut, TooLong::Drop, TooLong::Split}[random() % 3];
+    Plan plan = PlanOf(ids, is_packed ? Pack::BestFit : Pack::Stream, too_long);
+    if (round % 3 == 0) {
+      AddTargets(plan, targets);
+    }
+    const DocumentFacts facts = FactsOf(plan);
+    auto reader = *TokenReader::Open(plan.data);
+    EXPECT_EQ(facts.samples, reader->num_train_samples());
+    int64_t tokens = 0;
+    int64_t found = 0;
+    for (int64_t i = 0; i < facts.samples; ++i) {
+      const Sample sample = Read(*reader, Split::Train, i);
+      std::vector<int32_t> starts(4);
+      std::vector<int32_t> positions(4);
+      ASSERT_TRUE(reader->ReadDocuments(Split::Train, i, starts.data(), positions.data(), 1).ok());
+      for (size_t s = 0; s < 4; ++s) {
+        const bool goes_on = s < 3 && starts[s + 1] != static_cast<int32_t>(s) + 1;
+        found += goes_on && sample.targets[s] >= 0 ? 1 : 0;
+      }
+      tokens += 4;
+    }
+    EXPECT_EQ(facts.targets, found) << "round " << round;
+    // Padding makes the difference.
+    EXPECT_LE(facts.tokens, tokens);
+    EXPECT_TRUE(is_packed || facts.tokens == tokens);
+    EXPECT_EQ(facts.counts.tokens, std::ssize(ids));
+  }
+}
+
+TEST_F(DocumentFactsTest, TextSaysWhatIsTrainedOn) {
+  const Plan plan = PlanOf({1, 2, 0, 3, 4, 5, 6, 7, 0, 8, 0}, Pack::BestFit, TooLong::Cut);
+  EXPECT_EQ(DocumentsText(plan.data, *LookAtDocuments(plan, 1)),
+            "3 documents of 2 to 6 tokens (mean 3.7); 3 samples in an epoch, with 2.0 targets each on average; 25 % "
+            "padding; longer than a sample: 1 cut, 0 dropped, 0 split, 2 tokens lost\n");
+  const Plan stream = PlanOf({1, 2, 0, 3, 4, 5, 6, 7, 0, 8, 0}, Pack::Stream);
+  EXPECT_EQ(DocumentsText(stream.data, *LookAtDocuments(stream, 1)),
+            "3 documents of 2 to 6 tokens (mean 3.7); 2 samples in an epoch, with 2.5 targets each on average\n");
+  Plan without = plan;
+  without.data.documents = Documents::Stream;
+  EXPECT_TRUE(LookAtDocuments(without, 1)->empty());
+}
+
+TEST_F(DocumentFactsTest, LostTargetsAreRefused) {
+  // The answer of the second document comes after its cut.
+  Plan plan = PlanOf({1, 2, 0, 3, 4, 5, 6, 7, 0}, Pack::BestFit, TooLong::Cut);
+  AddTargets(plan, {255, 2, 0, 255, 255, 255, 255, 7, 0});
+  const DocumentFacts facts = FactsOf(plan);
+  EXPECT_EQ(facts.with_targets, 2);
+  EXPECT_EQ(facts.lost, 1);
+  const Status judged = CheckKeepsTargets(plan.data, facts);
+  ASSERT_FALSE(judged.ok());
+  EXPECT_EQ(judged.error().code, ExitCode::RecipeRejected);
+  EXPECT_THAT(judged.error().message,
+              HasSubstr("1 of 2 documents with targets (50 %) lose all of them to `data.too_long`, and `data.max_lost` "
+                        "is 1 %; raise `model.seq` (the longest document has 6 tokens)"));
+  plan.data.max_lost = 0.5;
+  EXPECT_TRUE(CheckKeepsTargets(plan.data, facts).ok());
+  plan.data.sources.front().too_long = TooLong::Split;
+  EXPECT_EQ(FactsOf(plan).lost, 0);
+}
+
+TEST_F(DocumentFactsTest, EpochWithoutTargetIsRefused) {
+  const Plan plan = PlanOf({0, 0, 0, 0, 0}, Pack::BestFit);
+  const Status judged = CheckKeepsTargets(plan.data, FactsOf(plan));
+  ASSERT_FALSE(judged.ok());
+  EXPECT_THAT(judged.error().message, HasSubstr("no place of the 2 samples of an epoch has a target"));
+}
+
+}  // namespace
+}  // namespace shardc
