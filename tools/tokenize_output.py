@@ -12,7 +12,7 @@ import struct
 import time
 
 from failure import Failure
-from tokenize_tasks import MIB, Job, Task
+from tokenize_inputs import MIB, Job, Task
 
 # Megatron's codes of the types of ids.
 TYPE_CODES = {"H": 8, "i": 4}

@@ -29,8 +29,9 @@ import time
 from collections.abc import Iterator
 
 from failure import Failure, end_with
+from tokenize_inputs import MIB, Job, Task, parquet_file
 from tokenize_output import Output
-from tokenize_tasks import MIB, Job, Task, Workers, load_tokenizer, parquet_file
+from tokenize_tasks import Workers, load_tokenizer
 
 KINDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz"}
