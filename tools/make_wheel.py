@@ -1,6 +1,6 @@
 """Makes a Python wheel of a built tree: shardc and shardc-run as programs of a Python environment, which take LibTorch from PyPI's torch.
 shardc-run-cuda comes along if it is built, and takes CUDA's libraries from NVIDIA's packages: those that torch asks for, or, beside
-a torch for CPUs, those of the extra `cuda`. shardc-tokenize, tools/tokenize_text.py, needs what the extra `tokenize` brings.
+a torch for CPUs, those of the extra `cuda`. shardc-tokenize, tools/tokenize_text.py, needs what the extra `tokenize` brings, and for chats `chat` too.
 
 Usage: make_wheel.py BUILD_FOLDER OUTPUT_FOLDER
 
@@ -106,8 +106,9 @@ def licences_of(libraries: dict[str, pathlib.Path]) -> dict[str, bytes]:
 
 
 def requirements(has_cuda: bool) -> list[str]:
-    """The packages that this one needs, those of the extra `cuda`, for a torch that does not ask for them itself, and of `tokenize`."""
-    found = ["torch==" + version_of(r"^torch==([0-9.]+)", "tools/libtorch.txt"), 'tokenizers>=0.20,<1; extra == "tokenize"']
+    """The packages that this one needs, those of the extra `cuda`, for a torch that does not ask for them itself, `tokenize` and `chat`."""
+    found = ["torch==" + version_of(r"^torch==([0-9.]+)", "tools/libtorch.txt"), 'tokenizers>=0.20,<1; extra == "tokenize"',
+             'transformers>=5.23,<6; extra == "chat"', 'jinja2>=3.1.6; extra == "chat"']
     if has_cuda:
         cuda = version_of(r"^nvidia-cuda-nvrtc==(\d+\.\d+)", "tools/cuda_libraries.txt")
         cudnn = version_of(r"^nvidia-cudnn-cu13==(\d+)", "tools/cuda_libraries.txt")
@@ -135,7 +136,7 @@ def contents(build: pathlib.Path, name: str, version: str) -> list[tuple[str, by
     metadata = (
         f"Metadata-Version: 2.4\nName: shardc\nVersion: {version}\nSummary: a compiler for training runs\n"
         f"License-Expression: Apache-2.0\nLicense-File: LICENSE\nRequires-Python: >=3.10\n"
-    ) + "Provides-Extra: tokenize\n" + "Provides-Extra: cuda\n" * has_cuda + "".join(f"Requires-Dist: {text}\n" for text in requirements(has_cuda))
+    ) + "Provides-Extra: tokenize\nProvides-Extra: chat\n" + "Provides-Extra: cuda\n" * has_cuda + "".join(f"Requires-Dist: {text}\n" for text in requirements(has_cuda))
     files.append((f"{name}.dist-info/METADATA", metadata.encode(), False))
     files.append((f"{name}.dist-info/WHEEL", f"Wheel-Version: 1.0\nGenerator: shardc\nRoot-Is-Purelib: false\nTag: py3-none-{PLATFORM}\n".encode(), False))
     scripts = b"[console_scripts]\nshardc = shardc:shardc\nshardc-run = shardc:shardc_run\nshardc-tokenize = shardc:shardc_tokenize\n"

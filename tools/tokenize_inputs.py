@@ -1,16 +1,44 @@
-"""The inputs of tokenize_text.py: what a job and a task of it are, and the documents of a task."""
+"""The inputs of tokenize_text.py: what a job and a task of it are, and the documents or conversations of a task."""
 
 import array
 import dataclasses
+import importlib
 import json
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from chat_messages import texts_of, without_null
 from failure import Failure
 
 MIB = 1 << 20
 # Megatron's megatron/core/datasets/indexed_dataset.py: DType.optimal_dtype.
 MOST_OF_UINT16 = 65500
+# The field of the tools that a conversation may call.
+TOOLS = "tools"
+# What OUT.sources.json counts, of each input and of all.
+COUNTS = ("documents", "ids", "empty_documents", "documents_with_special_strings", "documents_with_lost_characters")
+# Turns are those that are trained. A conversation of more than one document has a template that writes its earlier turns in another way.
+CHAT_COUNTS = ("conversations", "skipped_conversations", "turns", "targets", "least_targets", "most_targets", "conversations_of_more_documents",
+               "conversations_without_last_answer", "tokens_over_borders", "turns_with_wrong_marks")
+
+
+@dataclasses.dataclass(frozen=True)
+class Chat:
+    """How conversations are rendered, and what of them is trained."""
+
+    transformers_version: str
+    # Null for the tokenizer's own.
+    template: str | None
+    template_sha256: str
+    template_arguments: dict
+    # What a template that asks for the date is given.
+    date: str | None
+    train_on: str
+    reasoning: str
+    generation_marks: str
+    # The tokens that end a turn, with their ids. Null if turns may end with any.
+    end_of_turn: dict[str, int] | None
+    skip_bad: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +59,9 @@ class Job:
     field: str
     document: str
     most_document_bytes: int
+    # What the tokenizer.json asks for and is not done: truncation, padding.
+    switched_off: list[str]
+    chat: Chat | None
     # Path, kind, size in bytes, and time of the last write.
     inputs: list[list]
 
@@ -39,6 +70,13 @@ class Job:
 
     def id_bytes(self) -> int:
         return array.array(self.id_type()).itemsize
+
+    def folder(self) -> pathlib.Path:
+        """That of the tokenizer."""
+        return pathlib.Path(self.tokenizer).parent
+
+    def count_names(self) -> tuple[str, ...]:
+        return COUNTS + (CHAT_COUNTS if self.chat else ())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +94,7 @@ class Task:
 
 def import_or_fail(name: str, remedy: str):
     try:
-        return __import__(name, fromlist=["*"])
+        return importlib.import_module(name)
     except ImportError as error:
         raise Failure(f"the package {name.split('.')[0]} cannot be loaded ({error}): {remedy}") from None
 
@@ -111,8 +149,8 @@ def lines_of(path: str, task: Task, most: int) -> Iterator[tuple[int, bytes]]:
             offset += len(data)
 
 
-def text_in_json(path: str, line: str, offset: int, field: str) -> str:
-    remedy = f"; mend it, or name the field of the text by --field (now `{field}`)"
+def object_in_json(path: str, line: str, offset: int, field: str, what_field: str) -> dict:
+    """One that has the field."""
     try:
         value = json.loads(line.removesuffix("\n"))
     except (ValueError, RecursionError) as error:
@@ -122,25 +160,41 @@ def text_in_json(path: str, line: str, offset: int, field: str) -> str:
         raise failure_at(path, offset, "is not a JSON object; each line is one, and --format text takes a file as text")
     if field not in value:
         names = ", ".join(f"`{name}`" for name in value) or "none"
-        raise failure_at(path, offset, f"has no field `{field}`; its fields are: {names}{remedy}")
-    text = value[field]
-    if not isinstance(text, str):
-        raise failure_at(path, offset, f"has a field `{field}` that is not a text{remedy}")
+        raise failure_at(path, offset, f"has no field `{field}`; its fields are: {names}{remedy_for(field, what_field)}")
+    return value
+
+
+def remedy_for(field: str, what_field: str) -> str:
+    return f"; mend it, or name the field of the {what_field} by --field (now `{field}`)"
+
+
+def judge_surrogates(path: str, text: str, offset: int, field: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise failure_at(path, offset, f"has half of a surrogate pair (\\u{ord(text[error.start]):04x}) in its field `{field}`; mend it") from None
+
+
+def text_in_json(path: str, line: str, offset: int, field: str) -> str:
+    text = object_in_json(path, line, offset, field, "text")[field]
+    if not isinstance(text, str):
+        raise failure_at(path, offset, f"has a field `{field}` that is not a text{remedy_for(field, 'text')}")
+    judge_surrogates(path, text, offset, field)
     return text
 
 
-def rows_of(path: str, group: int, field: str, most: int) -> Iterator[str]:
+def rows_of(path: str, group: int, fields: list[str], takes) -> Iterator[tuple[str, list]]:
+    """The place of each row, and its values: those of the first field, whose type `takes` has to take, and of the others that there are."""
     file = parquet_file(path)
     types = {column.name: str(column.type) for column in file.schema_arrow}
-    if types.get(field) not in ("string", "large_string", "string_view"):
+    field = fields[0]
+    if not takes(types.get(field, "")):
         columns = ", ".join(f"`{name}` ({kind})" for name, kind in types.items())
-        raise Failure(f"{path} has no column `{field}` of texts; its columns are: {columns}; name that of the text by --field")
+        what = "texts" if takes is is_text else "lists or texts"
+        raise Failure(f"{path} has no column `{field}` of {what}; its columns are: {columns}; name the right one by --field")
     row = 1 + sum(file.metadata.row_group(i).num_rows for i in range(group))
-    batches = file.iter_batches(256, row_groups=[group], columns=[field], use_threads=False)
+    there = [name for name in fields if name in types]
+    batches = file.iter_batches(256, row_groups=[group], columns=there, use_threads=False)
     while True:
         try:
             batch = next(batches, None)
@@ -148,18 +202,27 @@ def rows_of(path: str, group: int, field: str, most: int) -> Iterator[str]:
             raise Failure(f"{path}, row group {group} is damaged: {error}; write the file again") from None
         if batch is None:
             return
-        for value in batch.column(0):
+        for number in range(batch.num_rows):
             where = f"{path}, row {row} of column `{field}`"
             try:
-                text = value.as_py()
+                values = [batch.column(name)[number].as_py() for name in there]
             except UnicodeDecodeError:
                 raise Failure(f"{where} is not UTF-8; write the file again") from None
-            if text is None:
+            if values[0] is None:
                 raise Failure(f"{where} is null; write the file without such rows")
-            if len(text) > most:
-                raise Failure(f"{where} {is_longer(most)}")
-            yield text
+            yield where, values
             row += 1
+
+
+def is_text(kind: str) -> bool:
+    return kind in ("string", "large_string", "string_view")
+
+
+def texts_in_rows(path: str, task: Task, job: Job) -> Iterator[str]:
+    for where, (text,) in rows_of(path, task.begin, [job.field], is_text):
+        if len(text) > job.most_document_bytes:
+            raise Failure(f"{where} {is_longer(job.most_document_bytes)}")
+        yield text
 
 
 def documents_of(task: Task, job: Job) -> Iterator[tuple[int, str]]:
@@ -168,7 +231,7 @@ def documents_of(task: Task, job: Job) -> Iterator[tuple[int, str]]:
     for i in range(task.first, task.last):
         path, kind, size, _ = job.inputs[i]
         if kind == "parquet":
-            yield from ((i, text) for text in rows_of(path, task.begin, job.field, most))
+            yield from ((i, text) for text in texts_in_rows(path, task, job))
         elif kind == "text" and job.document == "file":
             if size > most:
                 raise Failure(f"{path} {is_longer(most)}")
@@ -180,3 +243,24 @@ def documents_of(task: Task, job: Job) -> Iterator[tuple[int, str]]:
                     yield i, text.removesuffix("\n").removesuffix("\r")
                 elif text.strip():
                     yield i, text_in_json(path, text, offset, job.field)
+
+
+def is_list_or_text(kind: str) -> bool:
+    return is_text(kind) or kind.startswith(("list<", "large_list<"))
+
+
+def chats_of(task: Task, job: Job) -> Iterator[tuple[int, Callable[[str], Failure], object, object]]:
+    """The number of the input, what makes a message of what is wrong there, and the values of messages and tools."""
+    for i in range(task.first, task.last):
+        path, kind, _, _ = job.inputs[i]
+        if kind == "parquet":
+            for where, (messages, *tools) in rows_of(path, task.begin, [job.field, TOOLS], is_list_or_text):
+                yield i, lambda what, where=where: Failure(f"{where} {what}"), without_null(messages), without_null(tools[0] if tools else None)
+            continue
+        for offset, data in lines_of(path, task, job.most_document_bytes):
+            text = decode(path, data, offset)
+            if text.strip():
+                value = object_in_json(path, text, offset, job.field, "messages")
+                if "\\u" in text:
+                    judge_surrogates(path, texts_of([value[job.field], value.get(TOOLS)]), offset, job.field)
+                yield i, lambda what, offset=offset: failure_at(path, offset, what), value[job.field], value.get(TOOLS)

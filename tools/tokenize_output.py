@@ -3,6 +3,7 @@
 import array
 import dataclasses
 import fcntl
+import functools
 import itertools
 import json
 import os
@@ -19,8 +20,8 @@ TYPE_CODES = {"H": 8, "i": 4}
 ENTRIES_AT_ONCE = 1 << 16
 SYNC_S = 1.0
 LENGTH_BYTES = 4
-# Their names in OUT.sources.json.
-COUNTS = ("documents", "ids", "empty_documents", "documents_with_special_strings", "documents_with_lost_characters")
+# How two counts become one, if they are not added. A conversation has a target at least, and 0 stands for none yet.
+COMBINED = {"least_targets": lambda one, other: min(one, other) or max(one, other), "most_targets": max}
 
 
 class Output:
@@ -28,14 +29,17 @@ class Output:
     one line for each task and each digest. A line is written when that which it says is on the disk."""
 
     def __init__(self, out: str, job: Job):
-        self.finals = {"ids": f"{out}.bin", "sources": f"{out}.sources.json", "index": f"{out}.idx"}
+        finals = {"ids": ".bin", "targets": ".targets.bin", "sources": ".sources.json", "targets_index": ".targets.idx", "index": ".idx"}
+        # The index is the last: nothing reads ids without one.
+        self.finals = {name: out + ending for name, ending in finals.items() if job.chat or "targets" not in name}
         self.folder = pathlib.Path(f"{out}.partial")
         self.job = job
         self.tasks, self.is_finished = 0, False
         self.digests: dict[int, str] = {}
-        # For each input: documents, ids, documents without ids, documents with control ids in their text, documents
-        # with characters that have no ids.
-        self.counts = [[0] * len(COUNTS) for _ in job.inputs]
+        self.names = job.count_names()
+        self.counts = [[0] * len(self.names) for _ in job.inputs]
+        # The first conversation that is left out, and why.
+        self.first_skipped = ""
         self.lines: list[dict] = []
         self.synced = time.monotonic()
         if not (self.folder / "journal").exists():
@@ -57,10 +61,15 @@ class Output:
         self.read_journal()
         if not self.is_finished:
             self.refuse_finals()
-            self.files = [self.open_at("ids", self.total(1) * job.id_bytes()), self.open_at("lengths", self.total(0) * LENGTH_BYTES)]
+            self.files = {"lengths": self.open_at("lengths", self.total("documents") * LENGTH_BYTES)}
+            for name in ("ids", "targets") if job.chat else ("ids",):
+                self.files[name] = self.open_at(name, self.total("ids") * job.id_bytes())
 
-    def total(self, kind: int) -> int:
-        return sum(count[kind] for count in self.counts)
+    def combined(self, counts: list[list[int]]) -> list[int]:
+        return [functools.reduce(COMBINED.get(name, int.__add__), column) for name, column in zip(self.names, zip(*counts))]
+
+    def total(self, name: str) -> int:
+        return self.combined(self.counts)[self.names.index(name)]
 
     def refuse_finals(self) -> None:
         for path in self.finals.values():
@@ -84,8 +93,10 @@ class Output:
         self.journal.truncate()
 
     def compare(self, there: dict) -> None:
-        for key, here in dataclasses.asdict(self.job).items():
-            before = there.get(key)
+        whole = dataclasses.asdict(self.job)
+        # What is in `chat` is named by itself.
+        pairs = [(there.get("chat") or {}, whole["chat"] or {}), (there, whole)]
+        for before, here, key in ((old.get(key), new[key], key) for old, new in pairs for key in new):
             if before == here:
                 continue
             if key == "inputs":
@@ -105,7 +116,8 @@ class Output:
         if "task" in line:
             self.tasks = line["task"] + 1
             for i, *counts in line["counts"]:
-                self.counts[i] = [a + b for a, b in zip(self.counts[i], counts)]
+                self.counts[i] = self.combined([self.counts[i], counts])
+            self.first_skipped = self.first_skipped or line.get("skipped", "")
         elif "input" in line:
             self.digests[line["input"]] = line["sha256"]
         elif "finished" in line:
@@ -117,16 +129,17 @@ class Output:
         if time.monotonic() - self.synced > SYNC_S:
             self.sync()
 
-    def append(self, task: Task, counts: list[list[int]]) -> None:
-        for file, kind in zip(self.files, ("ids", "lengths")):
+    def append(self, task: Task, result: dict) -> None:
+        """Takes what a worker has made of a task, and says of it."""
+        for kind, file in self.files.items():
             path = self.folder / f"{task.number}.{kind}"
             with open(path, "rb") as source:
                 shutil.copyfileobj(source, file, MIB)
             path.unlink()
-        self.note({"task": task.number, "counts": counts})
+        self.note({"task": task.number, **result})
 
     def sync(self) -> None:
-        for file in self.files:
+        for file in self.files.values():
             file.flush()
             os.fdatasync(file.fileno())
         self.journal.write(b"".join(json.dumps(line).encode() + b"\n" for line in self.lines))
@@ -142,7 +155,7 @@ class Output:
 
     def index(self):
         """Megatron's index, as compiler/data/megatron_index.h describes it; each document is a sequence."""
-        documents = self.total(0)
+        documents = self.total("documents")
         yield b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, TYPE_CODES[self.job.id_type()], documents, documents + 1)
         with open(self.folder / "lengths", "rb") as file:
             while data := file.read(MIB):
@@ -159,8 +172,10 @@ class Output:
 
     def sources(self) -> dict:
         value = dataclasses.asdict(self.job)
-        value |= {"id_bytes": self.job.id_bytes(), **{name: self.total(kind) for kind, name in enumerate(COUNTS)}}
-        value["inputs"] = [{"path": path, "bytes": size, "sha256": self.digests[i], **dict(zip(COUNTS, counts))}
+        value |= {"id_bytes": self.job.id_bytes(), **{name: self.total(name) for name in self.names}}
+        if self.job.chat:
+            value["truncated_conversations"] = 0
+        value["inputs"] = [{"path": path, "bytes": size, "sha256": self.digests[i], **dict(zip(self.names, counts))}
                            for i, ((path, _, size, _), counts) in enumerate(zip(self.job.inputs, self.counts))]
         return value
 
@@ -168,11 +183,11 @@ class Output:
         """Gives the files their final names."""
         if not self.is_finished:
             self.sync()
-            self.write("index", self.index())
+            for name in ("index", "targets_index") if self.job.chat else ("index",):
+                self.write(name, self.index())
             self.write("sources", [(json.dumps(self.sources(), indent=1) + "\n").encode()])
             self.note({"finished": True})
             self.sync()
-        # The index is the last: nothing reads ids without one.
         for name, path in self.finals.items():
             if (self.folder / name).exists():
                 os.rename(self.folder / name, path)

@@ -1,6 +1,7 @@
 """What tokenize_text.py does in its worker processes: writes the ids of a task's documents into a file."""
 
 import array
+import contextlib
 import json
 import multiprocessing
 import os
@@ -8,6 +9,7 @@ import pathlib
 import queue
 import signal
 import threading
+from collections.abc import Iterator
 
 from failure import Failure
 from tokenize_inputs import Job, Task, documents_of, import_or_fail
@@ -57,6 +59,8 @@ def loss_finder(path: str):
 class Worker:
     """Writes the ids of a task into a file NUMBER.ids, and the lengths of its documents into NUMBER.lengths."""
 
+    FILES = ("ids", "lengths")
+
     def __init__(self, job: Job, folder: str):
         self.job = job
         self.folder = folder
@@ -93,38 +97,45 @@ class Worker:
             return [False] * len(texts)
         return [LOST in encoding.ids for encoding in self.loss_finder.encode_batch_fast(texts, add_special_tokens=False)]
 
-    def run(self, task: Task) -> list[list[int]]:
-        """For each input: its number, and its counts, which Output lists."""
-        counts = {i: [i, 0, 0, 0, 0, 0] for i in range(task.first, task.last)}
-        path = f"{self.folder}/{task.number}"
-        with open(f"{path}.ids", "wb") as ids_file, open(f"{path}.lengths", "wb") as lengths_file:
+    def pieces_of(self, task: Task) -> Iterator[tuple[int, object]]:
+        """What is encoded together, with its number of characters."""
+        for piece in documents_of(task, self.job):
+            yield len(piece[1]), piece
 
-            def write(batch: list[tuple[int, str]]) -> None:
-                texts = [text for _, text in batch]
-                for (i, text), ids, is_lossy in zip(batch, self.ids_of(texts), self.are_lossy(texts)):
-                    count = counts[i]
-                    count[5] += is_lossy
-                    if ids:
-                        ids_file.write(array.array(self.job.id_type(), ids))
-                        lengths_file.write(array.array("i", [len(ids)]))
-                        count[1] += 1
-                        count[2] += len(ids)
-                        count[4] += self.has_control_ids(text, ids)
-                    else:
-                        count[3] += 1
+    def write_document(self, i: int, ids: list[int]) -> None:
+        self.files["ids"].write(array.array(self.job.id_type(), ids))
+        self.files["lengths"].write(array.array("i", [len(ids)]))
+        self.counts[i]["documents"] += 1
+        self.counts[i]["ids"] += len(ids)
 
+    def write(self, batch: list[tuple[int, str]]) -> None:
+        texts = [text for _, text in batch]
+        for (i, text), ids, is_lossy in zip(batch, self.ids_of(texts), self.are_lossy(texts)):
+            count = self.counts[i]
+            count["documents_with_lost_characters"] += is_lossy
+            if ids:
+                self.write_document(i, ids)
+                count["documents_with_special_strings"] += self.has_control_ids(text, ids)
+            else:
+                count["empty_documents"] += 1
+
+    def run(self, task: Task) -> dict:
+        """For each input its number and its counts, as Job.count_names lists them."""
+        self.counts = {i: dict.fromkeys(self.job.count_names(), 0) for i in range(task.first, task.last)}
+        with contextlib.ExitStack() as stack:
+            self.files = {name: stack.enter_context(open(f"{self.folder}/{task.number}.{name}", "wb")) for name in self.FILES}
             batch, characters = [], 0
-            for i, text in documents_of(task, self.job):
-                if batch and (characters + len(text) > BATCH_CHARACTERS or len(batch) == BATCH_DOCUMENTS):
-                    write(batch)
+            for size, piece in self.pieces_of(task):
+                if batch and (characters + size > BATCH_CHARACTERS or len(batch) == BATCH_DOCUMENTS):
+                    self.write(batch)
                     batch, characters = [], 0
-                batch.append((i, text))
-                characters += len(text)
-            write(batch)
-        return list(counts.values())
+                batch.append(piece)
+                characters += size
+            self.write(batch)
+        return {"counts": [[i, *count.values()] for i, count in self.counts.items()]}
 
 
-def work(job: Job, folder: str, pipe) -> None:
+def work(make_worker, job: Job, folder: str, pipe) -> None:
     """Runs the tasks that come by the pipe, and sends back what each counts, or its error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -138,7 +149,7 @@ def work(job: Job, folder: str, pipe) -> None:
     while True:
         task = pipe.recv()
         try:
-            worker = worker or Worker(job, folder)
+            worker = worker or make_worker(job, folder)
             result = worker.run(task)
         except Exception as error:  # The other process has the remedy, or ends by it.
             result = error
@@ -149,19 +160,19 @@ class Workers:
     """Processes with a pipe to each. The queues and events of multiprocessing would have named semaphores, which stay in /dev/shm when all
     processes are killed."""
 
-    def __init__(self, job: Job, folder: str, processes: int):
+    def __init__(self, make_worker, job: Job, folder: str, processes: int):
         context = multiprocessing.get_context("spawn")
         self.processes, self.idle = [], queue.SimpleQueue()
         for _ in range(processes):
             here, there = context.Pipe()
-            process = context.Process(target=work, args=(job, folder, there), daemon=True)
+            process = context.Process(target=work, args=(make_worker, job, folder, there), daemon=True)
             process.start()
             there.close()
             self.processes.append(process)
             self.idle.put(here)
 
-    def run(self, task: Task) -> list[list[int]]:
-        """The counts of a task. Called by as many threads as there are processes."""
+    def run(self, task: Task) -> dict:
+        """What a worker says of a task. Called by as many threads as there are processes."""
         pipe = self.idle.get()
         try:
             pipe.send(task)

@@ -41,6 +41,7 @@ class Tokenizer:
         except ValueError as error:
             raise Exception(f"expected value ({error})")
         self.calls = []
+        self.truncation = self.padding = None
         self.encode_special_tokens = False
         return self
 
