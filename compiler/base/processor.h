@@ -14,6 +14,11 @@ inline auto HasAvx512() -> bool {
   return has;
 }
 
+inline auto HasAvx2() -> bool {
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+}
+
 /// To be called between two looks at what another thread writes.
 inline auto Pause() -> void {
 #if defined(__x86_64__)

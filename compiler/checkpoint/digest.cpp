@@ -9,6 +9,9 @@
 #include <bit>
 #include <vector>
 
+#include "compiler/base/processor.h"
+#include "compiler/checkpoint/digest_avx2.h"
+
 namespace shardc {
 
 // (Aligned to 64 bytes by its type.)
@@ -26,7 +29,11 @@ Digest::Digest() : state_(std::make_unique<State>()) { Reset(); }
 Digest::~Digest() = default;
 
 auto Digest::Update(const void* data, int64_t bytes) -> void {
-  XXH3_128bits_update(&state_->xxh, data, static_cast<size_t>(bytes));
+  if (HasAvx2()) {
+    UpdateByAvx2(&state_->xxh, data, static_cast<size_t>(bytes));
+  } else {
+    XXH3_128bits_update(&state_->xxh, data, static_cast<size_t>(bytes));
+  }
 }
 
 auto Digest::Halves() const -> std::pair<uint64_t, uint64_t> {
@@ -52,6 +59,11 @@ auto ToText(const DigestBytes& digest) -> std::string {
 }
 
 auto DigestBytesOf(const void* data, int64_t bytes) -> DigestBytes {
+  if (HasAvx2()) {
+    DigestBytes digest;
+    DigestByAvx2(data, static_cast<size_t>(bytes), digest.data());
+    return digest;
+  }
   return BytesOf(XXH3_128bits(data, static_cast<size_t>(bytes)));
 }
 
