@@ -118,15 +118,15 @@ auto CheckpointFile::Read(void* to, int64_t bytes, int64_t offset) -> Status {
       RETURN_IF_ERROR(ReadBlock(block, out));
     } else {
       if (!is_kept) {
-        if (kept.bytes == nullptr) {
-          kept.bytes = std::make_unique_for_overwrite<std::byte[]>(BlockBytes);
+        if (kept.buffer == nullptr) {
+          kept.buffer = std::make_unique_for_overwrite<BlockBuffer>();
         }
         kept.file = -1;
-        RETURN_IF_ERROR(ReadBlock(block, kept.bytes.get()));
+        RETURN_IF_ERROR(ReadBlock(block, kept.buffer->bytes.data()));
         kept.file = number_;
         kept.block = block;
       }
-      std::memcpy(out, kept.bytes.get() + (wanted.begin - whole.begin), static_cast<size_t>(wanted.size()));
+      std::memcpy(out, kept.buffer->bytes.data() + (wanted.begin - whole.begin), static_cast<size_t>(wanted.size()));
     }
     out += wanted.size();
     offset = wanted.end;

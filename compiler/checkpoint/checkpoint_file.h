@@ -28,7 +28,7 @@ class KeptBlocks {
     /// -1 if it holds nothing.
     int64_t file = -1;
     int64_t block = 0;
-    std::unique_ptr<std::byte[]> bytes;
+    std::unique_ptr<BlockBuffer> buffer;
   };
   auto NumberOfNextFile() -> int64_t { return num_files_++; }
   auto Of(int64_t file) -> Kept& { return kept_[static_cast<size_t>(file) % MostKept]; }

@@ -1,6 +1,7 @@
 #include "compiler/checkpoint/find_damage.h"
 
 #include <algorithm>
+#include <memory>
 #include <system_error>
 #include <thread>
 
@@ -25,97 +26,108 @@ static auto TensorsByManifest(const Manifest& manifest, const std::string& file)
   return names;
 }
 
-/// Returns the tensors that have bytes in a range of an open file.
-static auto TensorsIn(const Descriptor& file, const Manifest& manifest, const std::string& name, Interval bytes)
+/// Returns the tensors that have bytes in a range of a file.
+static auto TensorsIn(const Descriptor& directory, const Manifest& manifest, const Damage& damage)
     -> std::vector<std::string> {
-  const auto header = ReadSafetensorsHeader(file);
+  const auto file = OpenFileAt(directory, damage.file);
+  const auto header = file ? ReadSafetensorsHeader(*file) : file.error();
   if (!header) {
-    return TensorsByManifest(manifest, name);
+    return TensorsByManifest(manifest, damage.file);
   }
   std::vector<std::string> names;
   for (const SafetensorsTensor& tensor : header->tensors) {
-    if (header->data_begin + tensor.data.begin < bytes.end && bytes.begin < header->data_begin + tensor.data.end) {
+    if (header->data_begin + tensor.data.begin < damage.bytes.end &&
+        damage.bytes.begin < header->data_begin + tensor.data.end) {
       names.push_back(tensor.name);
     }
   }
   return names;
 }
 
-/// Returns the blocks of an open file that differ from their digests; neighbours are one range.
-static auto DamagedBlocks(const Descriptor& file, const Manifest& manifest, const std::string& name, int64_t bytes,
-                          const std::vector<DigestBytes>& digests, std::atomic<int64_t>& bytes_read)
-    -> std::vector<Damage> {
-  std::vector<std::byte> read(static_cast<size_t>(BlockBytes));
-  std::vector<Damage> all;
-  for (size_t block = 0; block < digests.size(); ++block) {
-    const Interval own = BlockAt(static_cast<int64_t>(block), bytes);
-    const Status status = ReadAll(file, read.data(), own.size(), own.begin);
-    bytes_read += own.size();
-    if (status && DigestBytesOf(read.data(), own.size()) == digests[block]) {
-      continue;
-    }
-    if (!all.empty() && all.back().bytes.end == own.begin) {
-      all.back().bytes.end = own.end;
-    } else {
-      all.push_back({.file = name,
-                     .bytes = own,
-                     .tensors = {},
-                     .why = status ? "their digest is another" : status.error().message});
-    }
+/// Adds damage; what is next to the last one becomes one range with it.
+static auto Add(Damage damage, std::vector<Damage>& all) -> void {
+  if (!all.empty() && all.back().file == damage.file && all.back().bytes.end == damage.bytes.begin) {
+    all.back().bytes.end = damage.bytes.end;
+  } else {
+    all.push_back(std::move(damage));
   }
-  for (Damage& own : all) {
-    own.tensors = TensorsIn(file, manifest, name, own.bytes);
+}
+
+namespace {
+
+/// One of the equal parts of a file's blocks.
+struct FilePart {
+  std::string file;
+  int64_t part = 0;
+  int64_t num_parts = 1;
+};
+
+}  // namespace
+
+/// Returns the blocks of a part that differ from their digests.
+static auto DamagedBlocks(const Descriptor& file, int64_t bytes, const std::vector<DigestBytes>& digests,
+                          const FilePart& part, std::atomic<int64_t>& bytes_read) -> std::vector<Damage> {
+  const auto read = std::make_unique_for_overwrite<BlockBuffer>();
+  std::vector<Damage> all;
+  const int64_t num_blocks = std::ssize(digests);
+  const int64_t end = num_blocks * (part.part + 1) / part.num_parts;
+  for (int64_t block = num_blocks * part.part / part.num_parts; block < end; ++block) {
+    const Interval own = BlockAt(block, bytes);
+    const Status status = ReadAll(file, read->bytes.data(), own.size(), own.begin);
+    bytes_read += own.size();
+    if (!status || DigestBytesOf(read->bytes.data(), own.size()) != digests[static_cast<size_t>(block)]) {
+      Add({.file = part.file,
+           .bytes = own,
+           .tensors = {},
+           .why = status ? "their digest is another" : status.error().message},
+          all);
+    }
   }
   return all;
 }
 
-/// Returns the damage of one file.
-static auto DamageOfFile(const Descriptor& directory, const Manifest& manifest, const std::string& name,
+/// Returns the damage of a part of a file. The first part has what is wrong with the file as a whole.
+static auto DamageOfPart(const Descriptor& directory, const Manifest& manifest, const FilePart& part,
                          std::atomic<int64_t>& bytes_read) -> std::vector<Damage> {
-  const ManifestFile& expected = manifest.files.at(name);
-  Damage whole{.file = name, .bytes = {0, expected.bytes}, .tensors = {}, .why = ""};
-  const auto file = OpenFileAt(directory, name);
+  const ManifestFile& expected = manifest.files.at(part.file);
+  Damage whole{.file = part.file, .bytes = {0, expected.bytes}, .tensors = {}, .why = ""};
+  const auto file = OpenFileAt(directory, part.file);
   const auto bytes = file ? FileBytes(*file) : file.error();
   if (!bytes) {
-    whole.tensors = TensorsByManifest(manifest, name);
     whole.why = bytes.error().message;
-    return {whole};
-  }
-  if (*bytes != expected.bytes) {
+  } else if (*bytes != expected.bytes) {
     whole.why = fmt::format("it has {} bytes, the manifest says {}", *bytes, expected.bytes);
-  } else if (manifest.version >= Manifest::DigestsBlocks) {
-    const auto digests = ReadBlockDigests(directory, name, *bytes, expected.digest);
+  } else if (manifest.digests_blocks()) {
+    const auto digests = ReadBlockDigests(directory, part.file, *bytes, expected.digest);
     if (digests) {
-      return DamagedBlocks(*file, manifest, name, *bytes, *digests, bytes_read);
+      return DamagedBlocks(*file, *bytes, *digests, part, bytes_read);
     }
-    whole.file = BlocksName(name);
+    whole.file = BlocksName(part.file);
     whole.bytes = {0, NumBlocks(*bytes) * static_cast<int64_t>(sizeof(DigestBytes))};
-    whole.tensors = TensorsByManifest(manifest, name);
+    whole.tensors = TensorsByManifest(manifest, part.file);
     whole.why = digests.error().message;
-    return {whole};
   } else if (const auto digest = DigestOf(*file, *bytes, [&](int64_t more) { bytes_read += more; }); !digest) {
     whole.why = digest.error().message;
   } else if (*digest != expected.digest) {
     whole.why = fmt::format("its digest is {}, the manifest says {}", *digest, expected.digest);
   }
-  if (whole.why.empty()) {
-    return {};
-  }
-  whole.tensors = TensorsIn(*file, manifest, name, whole.bytes);
-  return {whole};
+  return whole.why.empty() || part.part > 0 ? std::vector<Damage>() : std::vector{whole};
 }
 
 auto FindDamage(const Descriptor& directory, const Manifest& manifest, int num_threads,
                 std::atomic<int64_t>& bytes_read) -> std::vector<Damage> {
-  std::vector<std::string> names;
+  std::vector<FilePart> parts;
   for (const auto& [name, file] : manifest.files) {
-    names.push_back(name);
+    const int64_t num_parts = manifest.digests_blocks() ? num_threads : 1;
+    for (int64_t part = 0; part < num_parts; ++part) {
+      parts.push_back({.file = name, .part = part, .num_parts = num_parts});
+    }
   }
-  std::vector<std::vector<Damage>> by_file(names.size());
+  std::vector<std::vector<Damage>> by_part(parts.size());
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < names.size(); i = next++) {
-      by_file[i] = DamageOfFile(directory, manifest, names[i], bytes_read);
+    for (size_t i = next++; i < parts.size(); i = next++) {
+      by_part[i] = DamageOfPart(directory, manifest, parts[i], bytes_read);
     }
   };
   std::vector<std::thread> threads;
@@ -131,8 +143,15 @@ auto FindDamage(const Descriptor& directory, const Manifest& manifest, int num_t
     thread.join();
   }
   std::vector<Damage> all;
-  for (const std::vector<Damage>& own : by_file) {
-    all.insert(all.end(), own.begin(), own.end());
+  for (std::vector<Damage>& of_part : by_part) {
+    for (Damage& own : of_part) {
+      Add(std::move(own), all);
+    }
+  }
+  for (Damage& own : all) {
+    if (own.tensors.empty()) {
+      own.tensors = TensorsIn(directory, manifest, own);
+    }
   }
   return all;
 }

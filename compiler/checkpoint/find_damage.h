@@ -23,8 +23,8 @@ struct Damage {
   std::string why;
 };
 
-/// Returns the damage of all files of a manifest, in their order. Some threads read, a file each at a time, and add
-/// what they have read to `bytes_read`. Requires: the manifest was read.
+/// Returns the damage of all files of a manifest, in their order. Some threads read, a part of a
+/// file each at a time, and add what they have read to `bytes_read`. Requires: the manifest was read.
 auto FindDamage(const Descriptor& directory, const Manifest& manifest, int num_threads,
                 std::atomic<int64_t>& bytes_read) -> std::vector<Damage>;
 
