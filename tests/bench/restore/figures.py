@@ -5,7 +5,11 @@
 Trains a model for one step on dp 2 and saves 12 bytes per parameter. Then starts the finished run again, which loads the state and
 ends, on several meshes, and evaluates the checkpoint. Per start, beside the bytes of the checkpoint: bytes that all ranks read (by
 strace, whatever the cache holds), and bytes that come from the disk if the cache holds nothing of it (0 on file systems in memory).
-And processor seconds of the fastest of three starts whose files are in the cache. --before names a folder with other programs, shardc and shardc-run, which save and load a checkpoint of their own.
+And processor seconds of the fastest of three starts whose files are in the cache. --before names a folder with other programs, shardc
+and shardc-run, which save and load a checkpoint of their own.
+
+Then seconds of the fastest of several rounds in turn, all from the cache: from launch until the first step can begin, of the run
+itself and of a run that continues it with nothing reset; and `shardc checkpoint verify` beside `xxhsum -H2`, on one core and on two.
 """
 
 import argparse
@@ -14,8 +18,10 @@ import pathlib
 import random
 import re
 import resource
+import shutil
 import subprocess
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RECIPE = """
@@ -100,6 +106,54 @@ def bytes_read(arguments: list[str], checkpoint: pathlib.Path) -> int:
     return total
 
 
+def seconds_to_begin(arguments: list[str]) -> float:
+    """Seconds from launch until the line that tells that the state is there."""
+    begin = time.monotonic()
+    taken = 0.0
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if " to allocate and bind, " in line:
+            taken = time.monotonic() - begin
+    if process.wait() != 0 or taken == 0.0:
+        raise SystemExit(f"{' '.join(arguments)}\n{''.join(lines)}")
+    return taken
+
+
+def compare_continue(programs: pathlib.Path, folder: pathlib.Path, rounds: int) -> None:
+    """Starts of the run, and of a run that continues it."""
+    (folder / "next").mkdir()
+    (folder / "next/tokens.u8").symlink_to("../tokens.u8")
+    first = f'[start]\nfirst = {{ continue = "{folder / "run"}", reset = [] }}\n'
+    (folder / "next/recipe.toml").write_text((folder / "recipe.toml").read_text() + first)
+    resumes, continues = [], []
+    for _ in range(rounds):
+        resumes.append(seconds_to_begin(command(programs, "run", folder, MESHES[0], ["--run-dir", str(folder / "run")])))
+        continues.append(seconds_to_begin(command(programs, "run", folder / "next", MESHES[0], ["--run-dir", str(folder / "next/run")])))
+        shutil.rmtree(folder / "next/run")
+    resume, continued = min(resumes), min(continues)
+    print(f"  from launch to the first step: resume {resume:.2f} s, continue {continued:.2f} s, {continued / resume:.2f} of it", flush=True)
+
+
+def seconds_on(cores: set[int], arguments: list[str]) -> float:
+    begin = time.monotonic()
+    done = subprocess.run(arguments, capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(arguments)}\n{done.stderr}")
+    return time.monotonic() - begin
+
+
+def compare_verify(programs: pathlib.Path, checkpoint: pathlib.Path, rounds: int) -> None:
+    files = sorted(map(str, checkpoint.glob("*.safetensors")))
+    cores = sorted(os.sched_getaffinity(0))
+    verify = [str(programs / "shardc"), "checkpoint", "verify", str(checkpoint)]
+    sides = {"xxhsum": ({cores[0]}, ["xxhsum", "-H2", *files]), "one core": ({cores[0]}, verify), "two": (set(cores[:2]), verify)}
+    best = {side: min(times) for side, times in zip(sides, zip(*[[seconds_on(*each) for each in sides.values()] for _ in range(rounds)]))}
+    rates = ", ".join(f"{side} {best[side]:.3f} s, {best[side] / best['xxhsum']:.2f} of it" for side in ("one core", "two"))
+    print(f"  checkpoint verify: xxhsum -H2 {best['xxhsum']:.3f} s; {rates}", flush=True)
+
+
 def figures(programs: pathlib.Path, folder: pathlib.Path) -> dict[str, tuple[int, float]]:
     run_dir = folder / "run"
     run(command(programs, "run", folder, MESHES[0], ["--run-dir", str(run_dir)]))
@@ -117,6 +171,8 @@ def figures(programs: pathlib.Path, folder: pathlib.Path) -> dict[str, tuple[int
         name = f"{verb}, {' '.join(mesh)}"
         rows[name] = (read, seconds)
         print(f"  {name:35} reads {read / size:6.3f} of it, {from_disk / size:6.3f} from the disk, {seconds:6.2f} s of processor time", flush=True)
+    compare_continue(programs, folder, 5)
+    compare_verify(programs, checkpoint, 60)
     return rows
 
 
