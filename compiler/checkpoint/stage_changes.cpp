@@ -4,7 +4,8 @@
 #include <array>
 #include <string_view>
 
-#include "compiler/checkpoint/stage.h"
+#include "compiler/base/fs.h"
+#include "compiler/checkpoint/seed_contents.h"
 #include "compiler/plan/header.h"
 
 namespace shardc {
@@ -65,6 +66,16 @@ auto StageChanges(const Manifest& manifest, const Plan& plan) -> std::vector<std
     changes.push_back(row == Consequences.end() ? ToText(change) : fmt::format("{}: {}", ToText(change), row->text));
   }
   return changes;
+}
+
+auto ReadStageChanges(const Plan& plan) -> std::vector<std::string> {
+  if (!plan.seed.continues()) {
+    return {};
+  }
+  const auto directory = OpenDirectory(PosixFs(), plan.seed.path);
+  const auto contents = directory ? ReadSeedContents(*directory) : directory.error();
+  return contents && contents->digest == plan.seed.manifest ? StageChanges(contents->manifest, plan)
+                                                            : std::vector<std::string>();
 }
 
 }  // namespace shardc

@@ -13,4 +13,8 @@ namespace shardc {
 /// differs, or one of both has no recipe. A default that is spelled out changes nothing.
 auto StageChanges(const Manifest& manifest, const Plan& plan) -> std::vector<std::string>;
 
+/// Returns these texts of the checkpoint that the plan continues; none if it continues nothing, or the checkpoint that
+/// the plan was made with is no longer there.
+auto ReadStageChanges(const Plan& plan) -> std::vector<std::string>;
+
 }  // namespace shardc

@@ -9,6 +9,7 @@
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
 #include "compiler/base/text/parse_whole.h"
+#include "compiler/checkpoint/stage_changes.h"
 #include "compiler/cost/notes.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/absolute_paths.h"
@@ -135,13 +136,15 @@ static auto ReportText(const Report& report, const PlanOptions& options) -> std:
   return RenderReportText(report);
 }
 
-/// With what its token files hold, where they are here. Errors: a run would refuse one of these files.
+/// With what its token files hold, and what it changes beside the run that it continues, where they are here. Errors: a
+/// run would refuse one of these files.
 static auto ReportOf(const Plan& plan, const Facts& facts, const std::optional<FitUse>& fit = {}) -> ErrorOr<Report> {
   if (!facts) {
     return facts.error();
   }
   Report report = Explain(plan);
   report.mixture = MixtureOf(plan, *facts);
+  report.seed.changes = ReadStageChanges(plan);
   report.fit = fit;
   report.time = fit ? fit->now.time : report.time;
   return report;

@@ -193,7 +193,8 @@ static auto SeedJson(const Seed& seed, const SeedUse& use) -> Json {
           {"continues",
            {{"steps_before", seed.steps_before},
             {"updates", seed.updates},
-            {"parameters_with_moments", use.num_with_moments}}}};
+            {"parameters_with_moments", use.num_with_moments},
+            {"changes", use.changes}}}};
 }
 
 /// Returns null if there is nothing to report of the data.

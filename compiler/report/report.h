@@ -53,6 +53,8 @@ struct SeedUse {
   std::vector<std::string> unused;
   /// Bytes that a rank loads, at most.
   Bytes read_by_rank;
+  /// What the run does otherwise than the one that it continues, with what follows from it, where that is known.
+  std::vector<std::string> changes;
 };
 
 struct UnitUse {

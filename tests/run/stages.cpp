@@ -106,12 +106,20 @@ TEST_F(Stages, WithNothingResetAreOneRun) {
 
 TEST_F(Stages, BeginScheduleAndDataAnewByDefault) {
   RunStage("first", {"train.steps=6"});
-  const std::string err =
-      RunStage("second", Continue("first", "", {"train.steps=3", "batch.global=24", "optimizer.lr=1e-3"}));
+  const Sets changed = Continue("first", "", {"train.steps=3", "batch.global=24", "optimizer.lr=1e-3"});
+  const std::string err = RunStage("second", changed);
   EXPECT_THAT(err,
               AllOf(HasSubstr("moments of 6 updates go on; the schedule begins again; the data begin again"),
                     HasSubstr("  batch.global 12 -> 24: an update is the mean over "),
                     HasSubstr("  optimizer.lr \"1e-2 * (1 - step / 40)\" -> 0.001: the rate is that of this stage")));
+  std::vector<std::string> arguments{"--explain"};
+  for (const std::string& set : changed) {
+    arguments.insert(arguments.end(), {"--set", set});
+  }
+  const Outcome explained = RunProcess(training_.Command("plan", arguments));
+  EXPECT_EQ(explained.status, 0) << explained.err;
+  EXPECT_THAT(explained.out, AllOf(HasSubstr("\n            batch.global 12 -> 24: an update is the mean over "),
+                                   HasSubstr("\n            train.steps 6 -> 3: of this stage alone\n")));
   EXPECT_EQ(ReadMetrics(training_ / "second").steps[0].lr, 1e-3);
   // A seed of the same parameters, whose moments are 0, goes elsewhere from its second step on.
   RunStage("seeded", {"train.steps=3", "batch.global=24", "optimizer.lr=1e-3",
