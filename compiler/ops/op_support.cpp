@@ -47,6 +47,13 @@ auto ExpectStarts(OpCheck& check, const Plan& plan, ValueId starts, const Dims& 
   }
 }
 
+auto ExpectRopeTable(OpCheck& check, const Plan& plan, ValueId table, const Dims& dims, int64_t head_dim,
+                     PlanRule constraint) -> void {
+  const bool is_by_token = ShapeOf(plan, table).size() == 4;
+  const Dims expected = is_by_token ? Dims{dims[0], dims[1], 2, head_dim / 2} : Dims{dims[0], 2, head_dim / 2};
+  ExpectType(check, plan, table, {DType::F32, expected}, "table", constraint);
+}
+
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool {
   return check.Expect(dtype == DType::F32 || dtype == DType::BF16, constraint, "{} is {}, expected f32 or bf16", field,
                       ToText(dtype));

@@ -43,6 +43,10 @@ auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId o
 /// Checks that `starts`, if it is set, is i32 [S, B]: the first two of `dims`.
 auto ExpectStarts(OpCheck& check, const Plan& plan, ValueId starts, const Dims& dims, PlanRule constraint) -> void;
 
+/// Checks that a table of rotations is f32 [S, 2, D/2] or [S, B, 2, D/2]; S and B are the first two of `dims`.
+auto ExpectRopeTable(OpCheck& check, const Plan& plan, ValueId table, const Dims& dims, int64_t head_dim,
+                     PlanRule constraint) -> void;
+
 /// Checks that an element type is one that kernels compute in: f32 or bf16.
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool;
 /// Checks the types of a norm: weight is f32 or bf16, x has the weight's type or f32.

@@ -1,22 +1,29 @@
-// rope. C1: head_dim is even and divides the last dim of x. C2: table is f32 [S, 2, head_dim / 2] with S the first dim
-// of x. C3: y is of x's type, f32 or bf16, and the same bytes.
+// rope. C1: head_dim is even and divides the last dim of x. C2: table is f32 [S, 2, head_dim / 2], or [S, B, 2,
+// head_dim / 2], with S and B the first dims of x. C3: y is of x's type, f32 or bf16, and the same bytes.
 #include "compiler/ops/cpu/usable_threads.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
 
-/// The rows of a position, of all sequences, are one piece.
-static auto PartsOfPositions(const OpBody& body, const Plan& plan) -> WorkParts {
+/// What has one row of the table is one piece: a position of all sequences, or of one.
+static auto PartsOfRows(const OpBody& body, const Plan& plan) -> WorkParts {
   const auto& op = std::get<op::Rope>(body);
-  const int64_t positions = ShapeOf(plan, op.x)[0];
-  return {.all = positions / RowsPerThread(ElementsOf(plan, op.x) / std::max<int64_t>(positions, 1))};
+  const Dims& table = ShapeOf(plan, op.table);
+  const int64_t rows = table.size() == 4 ? table[0] * table[1] : table[0];
+  return {.all = rows / RowsPerThread(ElementsOf(plan, op.x) / std::max<int64_t>(rows, 1))};
+}
+
+static auto DimsOfRope(const OpBody& body, const Plan& plan) -> const DimRule& {
+  static constexpr DimRule by_position{.fields = {{{"x", "SBA"}, {"table", "S2D"}, {"y", "SBA"}}}, .whole = "D"};
+  static constexpr DimRule by_token{.fields = {{{"x", "SBA"}, {"table", "SB2D"}, {"y", "SBA"}}}, .whole = "D"};
+  return ShapeOf(plan, std::get<op::Rope>(body).table).size() == 4 ? by_token : by_position;
 }
 
 constinit const OpFacts op::Rope::Facts{
     // In pairs.
     .launch = {{{.what = "elements of a position", .field = "x", .begin = 1, .end = 3, .of_block = 512}}},
-    .threads = {.cut = WorkCut::Formula, .formula = PartsOfPositions},
-    .dims = {.fields = {{{"x", "SBA"}, {"table", "S2D"}, {"y", "SBA"}}}, .whole = "D"},
+    .threads = {.cut = WorkCut::Formula, .formula = PartsOfRows},
+    .dims_of = DimsOfRope,
     .model = {{{.key = ModelKey::HeadDim, .field = "head_dim", .is_even = true}}}};
 
 auto Shape(const op::Rope& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
@@ -27,7 +34,7 @@ auto Verify(const op::Rope& op, const Plan& plan, OpCheck& check) -> void {
                     "rope-c1"_rule, "x is {}, head_dim is {}", ToText(x.shape), op.head_dim)) {
     return;
   }
-  ExpectType(check, plan, op.table, {DType::F32, {x.shape[0], 2, op.head_dim / 2}}, "table", "rope-c2"_rule);
+  ExpectRopeTable(check, plan, op.table, x.shape, op.head_dim, "rope-c2"_rule);
   ExpectComputed(check, x.dtype, "x", "rope-c3"_rule);
   ExpectType(check, plan, op.y, x, "y", "rope-c3"_rule);
   ExpectSameBytes(check, plan, op.y, op.x, "rope-c3"_rule);

@@ -1,6 +1,6 @@
 // rope_pair. C1: q and k have three dims, the first two the same; head_dim is even and divides the last of both. C2:
-// table is f32 [S, 2, head_dim / 2] with S the first dim of q. C3: q and k are of one type, f32 or bf16; rotated_q is
-// of q's type and the same bytes, rotated_k of k's.
+// table is f32 [S, 2, head_dim / 2], or [S, B, 2, head_dim / 2], with S and B the first dims of q. C3: q and k are of
+// one type, f32 or bf16; rotated_q is of q's type and the same bytes, rotated_k of k's.
 #include "compiler/ops/op_support.h"
 #include "compiler/ops/parts.h"
 
@@ -32,7 +32,7 @@ auto Verify(const op::RopePair& op, const Plan& plan, OpCheck& check) -> void {
                     op.head_dim)) {
     return;
   }
-  ExpectType(check, plan, op.table, {DType::F32, {q.shape[0], 2, op.head_dim / 2}}, "table", "rope_pair-c2"_rule);
+  ExpectRopeTable(check, plan, op.table, q.shape, op.head_dim, "rope_pair-c2"_rule);
   ExpectComputed(check, q.dtype, "q", "rope_pair-c3"_rule);
   ExpectType(check, plan, op.k, {q.dtype, k.shape}, "k", "rope_pair-c3"_rule);
   ExpectType(check, plan, op.rotated_q, q, "rotated_q", "rope_pair-c3"_rule);

@@ -26,4 +26,24 @@ TEST(Rope, RotatesHalvesAndBack) {
   });
 }
 
+TEST(Rope, RotatesEachTokenByItsPosition) {
+  ForElementTypes([](const Backend& backend, DType dtype) {
+    for (const auto& [sequence, batch, heads, head_dim] : {std::array{1, 1, 1, 2}, {17, 3, 4, 6}, {33, 2, 4, 128}}) {
+      SCOPED_TRACE(fmt::format("S={} B={} A={} D={}", sequence, batch, heads, head_dim));
+      KernelFixture fixture(backend);
+      const auto positions = PositionsOfTokens(sequence * batch);
+      const ValueId table = fixture.Add(DType::F32, {sequence, batch, 2, head_dim / 2});
+      fixture.Run(op::RopeTableAt{.positions = fixture.I32({sequence, batch}, positions),
+                                  .table = table,
+                                  .frequency = RopeFrequencyOf(head_dim)});
+      const int64_t row = heads * head_dim;
+      const auto x = RandomNumbers(dtype, sequence * batch * row, 1);
+      const ValueId value = fixture.Floats(dtype, {sequence, batch, row}, x);
+      const ValueId y = fixture.Over(value);
+      fixture.Run(op::Rope{.x = value, .table = table, .y = y, .head_dim = head_dim, .inverse = true});
+      ExpectClose(OpKind::Rope, "y", fixture, y, Rotated(x, row, head_dim, -1, positions));
+    }
+  });
+}
+
 }  // namespace shardc

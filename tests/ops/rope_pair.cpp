@@ -53,10 +53,12 @@ TEST(RopePair, RotatesBothInF64) {
   });
 }
 
-TEST(RopePair, HasBitsOfTwoRopes) {
-  ForRopePairs([](KernelFixture& fixture, DType dtype, const RopePairCase& test, bool inverse) {
+/// Expects of rope_pair what two ropes give, by the table that table_of(fixture, test) returns.
+template <class TableOf>
+static auto ExpectBitsOfTwoRopes(const TableOf& table_of) -> void {
+  ForRopePairs([&](KernelFixture& fixture, DType dtype, const RopePairCase& test, bool inverse) {
     const auto [sequence, batch, heads, kv_heads, head_dim] = test;
-    const ValueId table = RopeTableOf(fixture, sequence, head_dim);
+    const ValueId table = table_of(fixture, test);
     const auto operand = [&](int64_t width, uint64_t seed) {
       return fixture.Floats(dtype, {sequence, batch, width * head_dim},
                             RandomNumbers(dtype, sequence * batch * width * head_dim, seed));
@@ -78,6 +80,23 @@ TEST(RopePair, HasBitsOfTwoRopes) {
     };
     EXPECT_EQ(fixture.Numbers(pair.rotated_q), rotated(operand(heads, 1)));
     EXPECT_EQ(fixture.Numbers(pair.rotated_k), rotated(operand(kv_heads, 2)));
+  });
+}
+
+TEST(RopePair, HasBitsOfTwoRopes) {
+  ExpectBitsOfTwoRopes([](KernelFixture& fixture, const RopePairCase& test) {
+    return RopeTableOf(fixture, test.sequence, test.head_dim);
+  });
+}
+
+TEST(RopePair, HasBitsOfTwoRopesOfTokens) {
+  ExpectBitsOfTwoRopes([](KernelFixture& fixture, const RopePairCase& test) {
+    const ValueId table = fixture.Add(DType::F32, {test.sequence, test.batch, 2, test.head_dim / 2});
+    fixture.Run(op::RopeTableAt{
+        .positions = fixture.I32({test.sequence, test.batch}, PositionsOfTokens(test.sequence * test.batch)),
+        .table = table,
+        .frequency = RopeFrequencyOf(test.head_dim)});
+    return table;
   });
 }
 

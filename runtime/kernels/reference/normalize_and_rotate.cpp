@@ -108,13 +108,24 @@ auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel {
   });
 }
 
+auto Bind(const op::RopeTableAt& op, Binder& binder) -> Kernel {
+  const auto frequency = ReadReducedFrequency(op.frequency);
+  CHECK(frequency.has_value(), "the frequency `{}`", op.frequency);
+  const Elements table(binder, op.table);
+  return MakeKernel([table, positions = Elements(binder, op.positions),
+                     frequencies = RotaryFrequencies(*frequency, table.shape()[3])](const Moment& moment) {
+    const at::Tensor angles = at::outer(positions.Read(moment).flatten(), at::tensor(frequencies, at::kDouble));
+    table.Write(moment, at::stack({angles.cos(), angles.sin()}, 1));
+  });
+}
+
 auto Bind(const op::Rope& op, Binder& binder) -> Kernel {
   CheckSameBytes(binder, op.y, op.x);
   return MakeKernel([y = Elements(binder, op.y), table = Elements(binder, op.table), half = op.head_dim / 2,
                      sign = op.inverse ? -1.0 : 1.0](const Moment& moment) {
-    const int64_t positions = y.shape()[0];
-    const at::Tensor x = y.Read(moment).reshape({positions, -1, 2, half});
-    const at::Tensor angles = table.Read(moment).unsqueeze(1);
+    const at::Tensor rows = table.Read(moment).reshape({-1, 2, half});
+    const at::Tensor x = y.Read(moment).reshape({rows.size(0), -1, 2, half});
+    const at::Tensor angles = rows.unsqueeze(1);
     const at::Tensor cosine = angles.select(2, 0);
     const at::Tensor sine = angles.select(2, 1) * sign;
     const at::Tensor a = x.select(2, 0);

@@ -31,6 +31,7 @@ auto Bind(const op::LayerNormBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::HeadNorm& op, Binder& binder) -> Kernel;
 auto Bind(const op::HeadNormBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel;
+auto Bind(const op::RopeTableAt& op, Binder& binder) -> Kernel;
 auto Bind(const op::Rope& op, Binder& binder) -> Kernel;
 auto Bind(const op::RopePair& op, Binder& binder) -> Kernel;
 
