@@ -9,6 +9,7 @@ static auto RunAttention(KernelFixture& fixture, const AttentionCase& test) -> o
   const op::Attention body{.q = fixture.Floats(test.dtype, test.q_dims, test.q),
                            .k = fixture.Floats(test.dtype, test.k_dims, test.k),
                            .v = fixture.Floats(test.dtype, test.k_dims, test.v),
+                           .starts = test.StartsIn(fixture),
                            .y = fixture.Add(test.dtype, test.q_dims),
                            .lse = fixture.Add(DType::F32, {test.shape.batch, test.shape.heads, test.shape.sequence}),
                            .scratch = {},
@@ -17,13 +18,21 @@ static auto RunAttention(KernelFixture& fixture, const AttentionCase& test) -> o
   return body;
 }
 
-TEST(Attention, EqualsLibTorchInF64) {
-  ForAttentionCases([](const Backend& backend, const AttentionCase& test) {
-    KernelFixture fixture(backend);
-    const op::Attention body = RunAttention(fixture, test);
-    ExpectClose(OpKind::Attention, "y", fixture, body.y, test.expected.y);
-    ExpectClose(OpKind::Attention, "lse", fixture, body.lse, test.expected.lse);
-  });
+static auto ExpectAttention(const Backend& backend, const AttentionCase& test) -> void {
+  KernelFixture fixture(backend);
+  const op::Attention body = RunAttention(fixture, test);
+  ExpectClose(OpKind::Attention, "y", fixture, body.y, test.expected.y);
+  ExpectClose(OpKind::Attention, "lse", fixture, body.lse, test.expected.lse);
+}
+
+TEST(Attention, EqualsLibTorchInF64) { ForAttentionCases(false, ExpectAttention); }
+
+TEST(Attention, OfDocumentsEqualsLibTorch) { ForAttentionCases(true, ExpectAttention); }
+
+TEST(Attention, ZeroStartsChangeNoBit) { ExpectBitsOfNoStarts(RunAttention, &op::Attention::y, &op::Attention::lse); }
+
+TEST(Attention, DocumentHasBitsOfItAlone) {
+  ExpectBitsOfDocumentsAlone(RunAttention, &op::Attention::y, &op::Attention::lse);
 }
 
 // Scores of some thousands: a softmax that does not follow the maximum overflows.

@@ -13,6 +13,7 @@ static auto RunBackward(KernelFixture& fixture, const AttentionCase& test) -> op
       .v = fixture.Floats(test.dtype, test.k_dims, test.v),
       .y = fixture.Floats(test.dtype, test.q_dims, RoundedTo(test.dtype, test.expected.y)),
       .lse = fixture.F32({test.shape.batch, test.shape.heads, test.shape.sequence}, test.expected.lse),
+      .starts = test.StartsIn(fixture),
       .dq = fixture.Add(test.dtype, test.q_dims),
       .dk = fixture.Add(test.dtype, test.k_dims),
       .dv = fixture.Add(test.dtype, test.k_dims),
@@ -31,10 +32,27 @@ static auto ExpectGradients(KernelFixture& fixture, const AttentionCase& test) -
 }
 
 TEST(AttentionBackward, EqualsLibTorchInF64) {
-  ForAttentionCases([](const Backend& backend, const AttentionCase& test) {
+  ForAttentionCases(false, [](const Backend& backend, const AttentionCase& test) {
     KernelFixture fixture(backend);
     ExpectGradients(fixture, test);
   });
+}
+
+TEST(AttentionBackward, OfDocumentsEqualsLibTorch) {
+  ForAttentionCases(true, [](const Backend& backend, const AttentionCase& test) {
+    KernelFixture fixture(backend);
+    ExpectGradients(fixture, test);
+  });
+}
+
+TEST(AttentionBackward, ZeroStartsChangeNoBit) {
+  using Op = op::AttentionBackward;
+  ExpectBitsOfNoStarts(RunBackward, &Op::dq, &Op::dk, &Op::dv);
+}
+
+TEST(AttentionBackward, DocumentHasBitsOfItAlone) {
+  using Op = op::AttentionBackward;
+  ExpectBitsOfDocumentsAlone(RunBackward, &Op::dq, &Op::dk, &Op::dv);
 }
 
 // A GPU then takes one kv head of one sequence at a time.

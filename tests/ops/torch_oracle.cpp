@@ -24,7 +24,7 @@ static auto ToNumbers(const at::Tensor& tensor) -> Numbers {
 }
 
 auto TorchAttention(const AttentionShape& shape, const Numbers& q, const Numbers& k, const Numbers& v,
-                    const Numbers& dy) -> AttentionResult {
+                    const Numbers& dy, const std::vector<int32_t>& starts) -> AttentionResult {
   const auto [s, b, a, kv, d] = shape;
   const at::Tensor q_SBA = ToTensor(q, {s, b, a * d}).requires_grad_();
   const at::Tensor k_SBK = ToTensor(k, {s, b, kv * d}).requires_grad_();
@@ -32,7 +32,12 @@ auto TorchAttention(const AttentionShape& shape, const Numbers& q, const Numbers
   const auto by_head = [&](const at::Tensor& x, int64_t heads) {
     return x.view({s, b, heads, d}).permute({1, 2, 0, 3}).repeat_interleave(a / heads, 1);
   };
-  const at::Tensor hidden = at::ones({s, s}, at::kBool).triu(1);
+  at::Tensor hidden = at::ones({s, s}, at::kBool).triu(1);
+  if (!starts.empty()) {
+    // Blocks along the diagonal, of each sequence: a query and a key of one document have one start.
+    const at::Tensor starts_BS = at::tensor(starts, at::kInt).view({s, b}).t();
+    hidden = hidden.logical_or(starts_BS.unsqueeze(2) != starts_BS.unsqueeze(1)).unsqueeze(1);
+  }
   const at::Tensor scores = at::matmul(by_head(q_SBA, a), by_head(k_SBK, kv).transpose(2, 3)) / std::sqrt(double(d));
   const at::Tensor masked = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
   const at::Tensor y =

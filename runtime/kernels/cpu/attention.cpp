@@ -4,8 +4,9 @@
 // keys up to the diagonal: a tile of keys and values is packed once; then, for each tile of queries, scores = q k^T;
 // each row keeps its running maximum m and sum l, its output so far being corrected by e^(m_old - m_new) where the
 // maximum grew; the output gathers e^(scale scores - m) v in f32. At the end y is that divided by l, and lse = m + log
-// l. The work is cut into slots by the plan, so neither bits nor scratch depend on the number of threads. Source: Dao
-// 2023, "FlashAttention-2", alg. 1.
+// l. Keys before the document of a tile's first query are left out, in steps of a tile of queries, so that products
+// have few shapes. The work is cut into slots by the plan, so neither bits nor scratch depend on the number of threads.
+// Source: Dao 2023, "FlashAttention-2", alg. 1.
 #include <algorithm>
 #include <limits>
 
@@ -18,6 +19,7 @@ struct AttentionOperands {
   const T* q = nullptr;
   const T* k = nullptr;
   const T* v = nullptr;
+  const int32_t* starts_SB = nullptr;
   T* y = nullptr;
   float* lse = nullptr;
 };
@@ -44,10 +46,20 @@ class AttentionItem {
   auto Run(int64_t item) -> void {
     batch_ = item / sizes_.kv_heads;
     kv_head_ = item % sizes_.kv_heads;
+    starts_ = SequenceStarts(all_.starts_SB, sizes_, batch_);
     const int64_t positions = sizes_.query_positions();
     for (int64_t first = 0; first < sizes_.sequence; first += positions) {
       Attend(first, std::min(sizes_.sequence, first + positions));
     }
+  }
+
+  /// Makes the thread's kernels of all products that starts can ask for.
+  auto Prepare() -> void {
+    ForTileSizes(sizes_, sizes_.blocks.attention_query_tile, [&](int64_t rows, int64_t columns) {
+      MultiplyKeys(0, rows, 0, columns);
+      MultiplyValues(0, rows, 0, columns, /*adds=*/false);
+      MultiplyValues(0, rows, 0, columns, /*adds=*/true);
+    });
   }
 
  private:
@@ -55,6 +67,12 @@ class AttentionItem {
   /// Of the rows in scratch.
   auto RowOf(int64_t of_group, int64_t position) const -> int64_t {
     return of_group * sizes_.query_positions() + position;
+  }
+
+  /// Returns the first key that a tile of queries from `query` on takes.
+  auto FirstKey(int64_t query) const -> int64_t {
+    const int64_t tile = sizes_.blocks.attention_query_tile;
+    return starts_.At(query) / tile * tile;
   }
 
   /// The queries of positions [first, end).
@@ -70,17 +88,23 @@ class AttentionItem {
     std::fill_n(sums_, group * sizes_.query_positions(), 0.0F);
     const int64_t at_key = view_.KeyHead(batch_, kv_head_);
     const CpuBlocks& blocks = sizes_.blocks;
-    for (int64_t key = 0; key < end; key += blocks.attention_key_tile) {
+    const int64_t first_key = FirstKey(first);
+    for (int64_t key = TileOf(first_key); key < end; key += blocks.attention_key_tile) {
       const int64_t keys = std::min(blocks.attention_key_tile, end - key);
-      pack.PackRightTransposed(all_.k + at_key + key * view_.key_stride, view_.key_stride, sizes_.head_dim, keys, keys_,
-                               sizes_.tile_stride());
-      pack.PackRight(all_.v + at_key + key * view_.key_stride, view_.key_stride, keys, sizes_.head_dim, values_,
-                     sizes_.head_stride());
+      const int64_t skipped = std::max<int64_t>(0, first_key - key);
+      const int64_t at = at_key + (key + skipped) * view_.key_stride;
+      pack.PackRightTransposed(all_.k + at, view_.key_stride, sizes_.head_dim, keys - skipped,
+                               keys_ + skipped * ColumnStride, sizes_.tile_stride());
+      pack.PackRight(all_.v + at, view_.key_stride, keys - skipped, sizes_.head_dim,
+                     values_ + skipped * sizes_.head_stride(), sizes_.head_stride());
       for (int64_t head = 0; head < group; ++head) {
         for (int64_t query = first; query < end; query += blocks.attention_query_tile) {
           const int64_t rows = std::min(blocks.attention_query_tile, end - query);
-          if (query + rows > key) {
-            AddTile(RowOf(head, query - first), rows, key, std::min(keys, query + rows - key), query - key + 1);
+          const int64_t begin = std::max(key, FirstKey(query));
+          const int64_t columns = std::min(key + keys, query + rows) - begin;
+          if (columns > 0) {
+            AddTile(RowOf(head, query - first), rows, begin - key, columns, starts_.Seen(query, rows, begin),
+                    TileOf(FirstKey(query)) < key);
           }
         }
       }
@@ -88,8 +112,24 @@ class AttentionItem {
     Finish(first, end);
   }
 
-  auto AddTile(int64_t row, int64_t rows, int64_t key, int64_t columns, int64_t visible) -> void {
-    float* const outputs = outputs_ + row * sizes_.head_stride();
+  /// Returns the first key of the tile that has `key`.
+  auto TileOf(int64_t key) const -> int64_t {
+    return key / sizes_.blocks.attention_key_tile * sizes_.blocks.attention_key_tile;
+  }
+
+  /// Takes `columns` of the packed keys, from `begin` on, to some rows of queries, which have taken others if `adds`.
+  auto AddTile(int64_t row, int64_t rows, int64_t begin, int64_t columns, const SeenColumns& seen, bool adds) -> void {
+    MultiplyKeys(row, rows, begin, columns);
+    path_.loops->Of<E>().SoftmaxTile(scores_, sizes_.tile_stride(), rows, columns, seen, view_.scale, maxima_ + row,
+                                     sums_ + row, corrections_, probabilities_, sizes_.tile_stride());
+    if (adds) {
+      path_.loops->ScaleRows(corrections_, rows, sizes_.head_dim, outputs_ + row * sizes_.head_stride(),
+                             sizes_.head_stride());
+    }
+    MultiplyValues(row, rows, begin, columns, adds);
+  }
+
+  auto MultiplyKeys(int64_t row, int64_t rows, int64_t begin, int64_t columns) -> void {
     Multiply(path_,
              {.m = rows,
               .n = columns,
@@ -97,12 +137,10 @@ class AttentionItem {
               .stride_a = sizes_.head_stride(),
               .stride_b = sizes_.tile_stride(),
               .stride_c = sizes_.tile_stride()},
-             queries_ + row * sizes_.head_stride(), keys_, scores_);
-    path_.loops->Of<E>().SoftmaxTile(scores_, sizes_.tile_stride(), rows, columns, visible, view_.scale, maxima_ + row,
-                                     sums_ + row, corrections_, probabilities_, sizes_.tile_stride());
-    if (key > 0) {
-      path_.loops->ScaleRows(corrections_, rows, sizes_.head_dim, outputs, sizes_.head_stride());
-    }
+             queries_ + row * sizes_.head_stride(), keys_ + begin * ColumnStride, scores_);
+  }
+
+  auto MultiplyValues(int64_t row, int64_t rows, int64_t begin, int64_t columns, bool adds) -> void {
     Multiply(path_,
              {.m = rows,
               .n = sizes_.head_dim,
@@ -110,8 +148,8 @@ class AttentionItem {
               .stride_a = sizes_.tile_stride(),
               .stride_b = sizes_.head_stride(),
               .stride_c = sizes_.head_stride(),
-              .adds = key > 0},
-             probabilities_, values_, outputs);
+              .adds = adds},
+             probabilities_, values_ + begin * sizes_.head_stride(), outputs_ + row * sizes_.head_stride());
   }
 
   auto Finish(int64_t first, int64_t end) -> void {
@@ -128,6 +166,9 @@ class AttentionItem {
     }
   }
 
+  /// Elements from a packed key to the next, which lie in columns: of bf16 pairs of terms.
+  static constexpr int64_t ColumnStride = std::is_same_v<E, float> ? 1 : 2;
+
   const AttentionView& view_;
   const AttentionSizes& sizes_;
   const GemmPath& path_;
@@ -143,18 +184,21 @@ class AttentionItem {
   float* corrections_ = nullptr;
   int64_t batch_ = 0;
   int64_t kv_head_ = 0;
+  SequenceStarts starts_;
 };
 
 auto Bind(const op::Attention& op, Binder& binder) -> Kernel {
   const AttentionView view = ViewAttention(op, binder);
   return ForProductType(view.path, binder.ViewOf(op.q).dtype, [&]<class T, class E>() -> Kernel {
     return BindOver(
-        [view, has_run = false](const T* q, const T* k, const T* v, T* y, float* lse, float* scratch) mutable {
-          const AttentionOperands<T> all{.q = q, .k = k, .v = v, .y = y, .lse = lse};
+        [view, has_run = false](const T* q, const T* k, const T* v, const int32_t* starts_SB, T* y, float* lse,
+                                float* scratch) mutable {
+          const AttentionOperands<T> all{.q = q, .k = k, .v = v, .starts_SB = starts_SB, .y = y, .lse = lse};
           RunItems<AttentionItem<T, E>, AttentionParts>(view, all, scratch, has_run);
         },
         Resolve<const T>(binder, op.q), Resolve<const T>(binder, op.k), Resolve<const T>(binder, op.v),
-        Resolve<T>(binder, op.y), Resolve<float>(binder, op.lse), Resolve<float>(binder, op.scratch));
+        ResolveIfSet<const int32_t>(binder, op.starts), Resolve<T>(binder, op.y), Resolve<float>(binder, op.lse),
+        Resolve<float>(binder, op.scratch));
   });
 }
 

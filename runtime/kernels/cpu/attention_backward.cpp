@@ -4,8 +4,9 @@
 // dk = ds^T q. An item of work is one (batch, kv head): for each tile of keys its query heads in order, for each of
 // those the tiles of queries from the diagonal on. dk and dv of a key tile are done in one go, as dk^T = q^T ds and
 // dv^T = dy^T p: so the few queries are transposed instead of p and ds, and rows of sums are long. dq gathers over the
-// key tiles; all gather in f32. The work is cut into slots by the plan, so neither bits nor scratch depend on the
-// number of threads. Source: Dao 2023, "FlashAttention-2", alg. 2.
+// key tiles; all gather in f32. Queries of documents after a tile's keys are left out, and so are keys before the
+// document of a tile's first query, in steps of a tile of queries. The work is cut into slots by the plan, so neither
+// bits nor scratch depend on the number of threads. Source: Dao 2023, "FlashAttention-2", alg. 2.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/attention_view.h"
@@ -20,6 +21,7 @@ struct BackwardOperands {
   const T* v = nullptr;
   const T* y = nullptr;
   const float* lse = nullptr;
+  const int32_t* starts_SB = nullptr;
   T* dq = nullptr;
   T* dk = nullptr;
   T* dv = nullptr;
@@ -53,6 +55,7 @@ class AttentionBackwardItem {
   auto Run(int64_t item) -> void {
     batch_ = item / sizes_.kv_heads;
     kv_head_ = item % sizes_.kv_heads;
+    starts_ = SequenceStarts(all_.starts_SB, sizes_, batch_);
     for (int64_t head = 0; head < sizes_.heads_per_kv(); ++head) {
       const int64_t at = view_.QueryHead(batch_, Head(head));
       path_.loops->Of<T>().RowDots(all_.dy + at, all_.y + at, view_.query_stride, sizes_.sequence, sizes_.head_dim,
@@ -66,6 +69,16 @@ class AttentionBackwardItem {
       path_.loops->Of<T>().StoreBlock(DqOf(head, 0), dq_stride(), sizes_.sequence, sizes_.head_dim, false,
                                       all_.dq + view_.QueryHead(batch_, Head(head)), view_.query_stride);
     }
+  }
+
+  /// Makes the thread's kernels of all products that starts can ask for.
+  auto Prepare() -> void {
+    ForTileSizes(sizes_, sizes_.blocks.attention_backward_query_tile, [&](int64_t rows, int64_t columns) {
+      MultiplyKeys(rows, 0, columns, key_columns_, scores_);
+      MultiplyQueries(std::is_same_v<E, float> ? p_ : pairs_, rows, columns, dv_);
+      AddToQueries(DqOf(0, 0), rows, 0, columns, /*adds=*/false);
+      AddToQueries(DqOf(0, 0), rows, 0, columns, /*adds=*/true);
+    });
   }
 
  private:
@@ -86,11 +99,16 @@ class AttentionBackwardItem {
     const int64_t query_tile = sizes_.blocks.attention_backward_query_tile;
     std::fill_n(dk_, sizes_.head_dim * sizes_.tile_stride(), 0.0F);
     std::fill_n(dv_, sizes_.head_dim * sizes_.tile_stride(), 0.0F);
+    const int64_t end = starts_.EndOf(key, key + keys);
     for (int64_t head = 0; head < sizes_.heads_per_kv(); ++head) {
       // Tiles of queries begin where tiles of keys do.
-      for (int64_t query = key; query < sizes_.sequence; query += query_tile) {
+      for (int64_t query = key; query < end; query += query_tile) {
         const int64_t rows = std::min(query_tile, sizes_.sequence - query);
-        RunTile(head, query, rows, key, std::min(keys, query + rows - key));
+        const int64_t first = starts_.At(query) / query_tile * query_tile;
+        const int64_t begin = std::max(key, first);
+        // The first tile of keys that it meets sets dq.
+        const bool adds = first < key;
+        RunTile(head, query, rows, key, begin, std::min(key + keys, query + rows) - begin, adds);
       }
     }
     const auto& store = path_.loops->Of<T>();
@@ -100,27 +118,40 @@ class AttentionBackwardItem {
                                view_.key_stride);
   }
 
-  auto RunTile(int64_t head, int64_t query, int64_t rows, int64_t key, int64_t columns) -> void {
+  /// Takes `columns` of the keys packed from `key` on: those from `begin` on.
+  auto RunTile(int64_t head, int64_t query, int64_t rows, int64_t key, int64_t begin, int64_t columns, bool adds)
+      -> void {
     const int64_t at_query = view_.QueryHead(batch_, Head(head)) + query * view_.query_stride;
     const T* const q = all_.q + at_query;
     const T* const dy = all_.dy + at_query;
-    const BlockProduct by_keys{.m = rows,
-                               .n = columns,
-                               .k = sizes_.head_dim,
-                               .stride_a = sizes_.head_stride(),
-                               .stride_b = sizes_.tile_stride(),
-                               .stride_c = sizes_.tile_stride()};
     const auto& pack = path_.loops->Of<T, E>();
     pack.PackLeft(q, view_.query_stride, rows, sizes_.head_dim, queries_, sizes_.head_stride());
-    Multiply(path_, by_keys, queries_, key_columns_, scores_);
+    MultiplyKeys(rows, begin - key, columns, key_columns_, scores_);
     pack.PackLeft(dy, view_.query_stride, rows, sizes_.head_dim, queries_, sizes_.head_stride());
-    Multiply(path_, by_keys, queries_, value_columns_, dp_);
-    path_.loops->Of<E>().AttentionGradients(scores_, dp_, sizes_.tile_stride(), rows, columns, query - key + 1,
-                                            view_.scale,
+    MultiplyKeys(rows, begin - key, columns, value_columns_, dp_);
+    path_.loops->Of<E>().AttentionGradients(scores_, dp_, sizes_.tile_stride(), rows, columns,
+                                            starts_.Seen(query, rows, begin), view_.scale,
                                             all_.lse + (batch_ * sizes_.heads + Head(head)) * sizes_.sequence + query,
                                             delta_ + head * sizes_.sequence + query, p_, ds_, sizes_.tile_stride());
-    AddToKeys(dy, p_, rows, columns, dv_);
-    AddToKeys(q, ds_, rows, columns, dk_);
+    AddToKeys(dy, p_, rows, columns, dv_ + begin - key);
+    AddToKeys(q, ds_, rows, columns, dk_ + begin - key);
+    AddToQueries(DqOf(head, query), rows, begin - key, columns, adds);
+  }
+
+  /// products = queries columns^T, of the packed columns from `begin` on.
+  auto MultiplyKeys(int64_t rows, int64_t begin, int64_t columns, const E* packed, float* products) -> void {
+    Multiply(path_,
+             {.m = rows,
+              .n = columns,
+              .k = sizes_.head_dim,
+              .stride_a = sizes_.head_stride(),
+              .stride_b = sizes_.tile_stride(),
+              .stride_c = sizes_.tile_stride()},
+             queries_, packed + begin * ColumnStride, products);
+  }
+
+  /// dq, or that and what it holds, = ds keys, of the keys from `begin` on.
+  auto AddToQueries(float* dq, int64_t rows, int64_t begin, int64_t columns, bool adds) -> void {
     Multiply(path_,
              {.m = rows,
               .n = sizes_.head_dim,
@@ -128,8 +159,8 @@ class AttentionBackwardItem {
               .stride_a = sizes_.tile_stride(),
               .stride_b = sizes_.head_stride(),
               .stride_c = dq_stride(),
-              .adds = key > 0},
-             ds_, key_rows_, DqOf(head, query));
+              .adds = adds},
+             ds_, key_rows_ + begin * sizes_.head_stride(), dq);
   }
 
   /// sums += queries^T tile.
@@ -140,6 +171,10 @@ class AttentionBackwardItem {
       path_.loops->Of<E, E>().PackRight(tile, sizes_.tile_stride(), rows, columns, pairs_, sizes_.tile_stride());
       tile = pairs_;
     }
+    MultiplyQueries(tile, rows, columns, sums);
+  }
+
+  auto MultiplyQueries(const E* tile, int64_t rows, int64_t columns, float* sums) -> void {
     Multiply(path_,
              {.m = sizes_.head_dim,
               .n = columns,
@@ -150,6 +185,9 @@ class AttentionBackwardItem {
               .adds = true},
              query_columns_, tile, sums);
   }
+
+  /// Elements from a packed key to the next, which lie in columns: of bf16 pairs of terms.
+  static constexpr int64_t ColumnStride = std::is_same_v<E, float> ? 1 : 2;
 
   const AttentionView& view_;
   const AttentionSizes& sizes_;
@@ -171,22 +209,31 @@ class AttentionBackwardItem {
   float* dq_ = nullptr;
   int64_t batch_ = 0;
   int64_t kv_head_ = 0;
+  SequenceStarts starts_;
 };
 
 auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel {
   const AttentionView view = ViewAttention(op, binder);
   return ForProductType(view.path, binder.ViewOf(op.q).dtype, [&]<class T, class E>() -> Kernel {
     return BindOver(
-        [view, has_run = false](const T* dy, const T* q, const T* k, const T* v, const T* y, const float* lse, T* dq,
-                                T* dk, T* dv, float* scratch) mutable {
-          const BackwardOperands<T> all{
-              .dy = dy, .q = q, .k = k, .v = v, .y = y, .lse = lse, .dq = dq, .dk = dk, .dv = dv};
+        [view, has_run = false](const T* dy, const T* q, const T* k, const T* v, const T* y, const float* lse,
+                                const int32_t* starts_SB, T* dq, T* dk, T* dv, float* scratch) mutable {
+          const BackwardOperands<T> all{.dy = dy,
+                                        .q = q,
+                                        .k = k,
+                                        .v = v,
+                                        .y = y,
+                                        .lse = lse,
+                                        .starts_SB = starts_SB,
+                                        .dq = dq,
+                                        .dk = dk,
+                                        .dv = dv};
           RunItems<AttentionBackwardItem<T, E>, AttentionBackwardParts>(view, all, scratch, has_run);
         },
         Resolve<const T>(binder, op.dy), Resolve<const T>(binder, op.q), Resolve<const T>(binder, op.k),
         Resolve<const T>(binder, op.v), Resolve<const T>(binder, op.y), Resolve<const float>(binder, op.lse),
-        Resolve<T>(binder, op.dq), Resolve<T>(binder, op.dk), Resolve<T>(binder, op.dv),
-        Resolve<float>(binder, op.scratch));
+        ResolveIfSet<const int32_t>(binder, op.starts), Resolve<T>(binder, op.dq), Resolve<T>(binder, op.dk),
+        Resolve<T>(binder, op.dv), Resolve<float>(binder, op.scratch));
   });
 }
 

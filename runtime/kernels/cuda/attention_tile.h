@@ -127,6 +127,26 @@ __device__ __forceinline__ auto StoreResults(const Results& results, float facto
   }
 }
 
+/// Where the documents of one sequence begin, as attention of CUDA cores asks; without starts it is one document.
+struct BlockStarts {
+  /// Null if the op has none.
+  const int32_t* starts_SB;
+  int64_t stride;
+  int64_t sequence;
+
+  /// Past the end 0.
+  __device__ __forceinline__ auto At(int64_t position) const -> int64_t {
+    return starts_SB == nullptr || position >= sequence ? 0 : starts_SB[position * stride];
+  }
+  /// The first tile of keys that the tile of queries from `query` on sees some of.
+  __device__ __forceinline__ auto FirstKey(int64_t query) const -> int64_t { return At(query) / TileSize * TileSize; }
+};
+
+__device__ __forceinline__ auto StartsOf(const HeadSizes& sizes, const int32_t* starts_SB, int64_t batch)
+    -> BlockStarts {
+  return {starts_SB == nullptr ? nullptr : starts_SB + batch, sizes.batch, sizes.sequence};
+}
+
 /// The inner product of a row of a and one of b, at a position past the end 0, to the eight threads of a row.
 template <class T>
 __device__ __forceinline__ auto MultiplyRow(const Head<const T>& a, const Head<const T>& b, int64_t position) -> float {

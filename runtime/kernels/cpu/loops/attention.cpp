@@ -1,5 +1,5 @@
-// What attention does between its products, a tile of scores at a time. Row r of a tile sees its first `visible` + r
-// columns, where there are as many; what it does not see counts as 0, and so does what fills up an odd row.
+// What attention does between its products, a tile of scores at a time. What a row does not see (SeenColumns) counts as
+// 0, and so does what fills up an odd row.
 #include "runtime/kernels/cpu/loops/exponential.h"
 #include "runtime/kernels/cpu/loops/instantiate.h"
 #include "runtime/kernels/cpu/loops/lanes.h"
@@ -8,30 +8,49 @@
 
 namespace shardc::SHARDC_LOOPS {
 
-[[gnu::always_inline]] static inline auto VisibleOf(int64_t columns, int64_t visible, int64_t row) -> int64_t {
-  const int64_t seen = visible + row < columns ? visible + row : columns;
-  return seen > 0 ? seen : 0;
+/// The columns that a row sees.
+struct SeenRange {
+  int64_t begin;
+  int64_t end;
+};
+
+[[gnu::always_inline]] static inline auto SeenBy(const SeenColumns& seen, int64_t columns, int64_t row) -> SeenRange {
+  const int64_t visible = seen.visible + row < columns ? seen.visible + row : columns;
+  const int64_t end = visible > 0 ? visible : 0;
+  if (seen.starts_R == nullptr) {
+    return {0, end};
+  }
+  const int64_t hidden = seen.starts_R[row * seen.starts_stride] - seen.position;
+  const int64_t begin = hidden > 0 ? hidden : 0;
+  return {begin < end ? begin : end, end};
 }
 
 #ifdef __AVX512F__
 
-/// The greatest of n > 0 scores.
-[[gnu::always_inline]] static inline auto MaxOf(const float* scores_C, int64_t n) -> float {
+/// The 16 columns from `c` on of which a row sees some, as a mask.
+[[gnu::always_inline]] static inline auto MaskOf(const SeenRange& seen, int64_t c) -> __mmask16 {
+  const __mmask16 to_end = seen.end > c ? FirstWords(seen.end - c) : 0;
+  const __mmask16 hidden = seen.begin > c ? FirstWords(seen.begin - c) : 0;
+  return static_cast<__mmask16>(to_end & ~hidden);
+}
+
+/// The greatest of the scores that a row sees, of which there are some.
+[[gnu::always_inline]] static inline auto MaxOf(const float* scores_C, const SeenRange& seen) -> float {
   const __m512 least = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 greatest = least;
-  for (int64_t c = 0; c < n; c += 16) {
-    greatest = _mm512_max_ps(greatest, _mm512_mask_loadu_ps(least, FirstWords(n - c), scores_C + c));
+  for (int64_t c = 0; c < seen.end; c += 16) {
+    greatest = _mm512_max_ps(greatest, _mm512_mask_loadu_ps(least, MaskOf(seen, c), scores_C + c));
   }
   return _mm512_reduce_max_ps(greatest);
 }
 
-/// p = e^(scale scores - maximum) of `seen` columns, 0 up to `width`; returns their sum.
+/// p = e^(scale scores - maximum) of what a row sees, 0 elsewhere up to `width`; returns their sum.
 template <class T>
-[[gnu::always_inline]] static inline auto ProbabilitiesOf(const float* scores_C, int64_t seen, int64_t width,
+[[gnu::always_inline]] static inline auto ProbabilitiesOf(const float* scores_C, const SeenRange& seen, int64_t width,
                                                           float scale, float maximum, T* p_C) -> float {
   __m512 sum = _mm512_setzero_ps();
   for (int64_t c = 0; c < width; c += 16) {
-    const __mmask16 mask = seen > c ? FirstWords(seen - c) : 0;
+    const __mmask16 mask = MaskOf(seen, c);
     const __m512 x =
         _mm512_fmsub_ps(_mm512_maskz_loadu_ps(mask, scores_C + c), _mm512_set1_ps(scale), _mm512_set1_ps(maximum));
     const __m512 probabilities = _mm512_maskz_mov_ps(mask, ExpLanes(x));
@@ -42,11 +61,11 @@ template <class T>
 }
 
 template <class T>
-[[gnu::always_inline]] static inline auto GradientsOf(const float* scores_C, const float* dp_C, int64_t seen,
+[[gnu::always_inline]] static inline auto GradientsOf(const float* scores_C, const float* dp_C, const SeenRange& seen,
                                                       int64_t width, float scale, float lse, float delta, T* p_C,
                                                       T* ds_C) -> void {
   for (int64_t c = 0; c < width; c += 16) {
-    const __mmask16 mask = seen > c ? FirstWords(seen - c) : 0;
+    const __mmask16 mask = MaskOf(seen, c);
     const __m512 x =
         _mm512_fmsub_ps(_mm512_maskz_loadu_ps(mask, scores_C + c), _mm512_set1_ps(scale), _mm512_set1_ps(lse));
     const __m512 probabilities = _mm512_maskz_mov_ps(mask, ExpLanes(x));
@@ -59,36 +78,45 @@ template <class T>
 
 #else
 
-[[gnu::always_inline]] static inline auto MaxOf(const float* scores_C, int64_t n) -> float { return Max(scores_C, n); }
+[[gnu::always_inline]] static inline auto MaxOf(const float* scores_C, const SeenRange& seen) -> float {
+  return Max(scores_C + seen.begin, seen.end - seen.begin);
+}
 
 template <class T>
-[[gnu::always_inline]] static inline auto ProbabilitiesOf(const float* scores_C, int64_t seen, int64_t width,
+[[gnu::always_inline]] static inline auto ProbabilitiesOf(const float* scores_C, const SeenRange& seen, int64_t width,
                                                           float scale, float maximum, T* p_C) -> float {
+  for (int64_t c = 0; c < seen.begin; ++c) {
+    Store(p_C[c], 0.0F);
+  }
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t c = 0; c < seen; ++c) {
+  for (int64_t c = seen.begin; c < seen.end; ++c) {
     const float probability = Exp(scale * scores_C[c] - maximum);
     Store(p_C[c], probability);
     sum += probability;
   }
-  for (int64_t c = seen; c < width; ++c) {
+  for (int64_t c = seen.end; c < width; ++c) {
     Store(p_C[c], 0.0F);
   }
   return sum;
 }
 
 template <class T>
-[[gnu::always_inline]] static inline auto GradientsOf(const float* scores_C, const float* dp_C, int64_t seen,
+[[gnu::always_inline]] static inline auto GradientsOf(const float* scores_C, const float* dp_C, const SeenRange& seen,
                                                       int64_t width, float scale, float lse, float delta, T* p_C,
                                                       T* ds_C) -> void {
+  for (int64_t c = 0; c < seen.begin; ++c) {
+    Store(p_C[c], 0.0F);
+    Store(ds_C[c], 0.0F);
+  }
 #pragma omp simd
-  for (int64_t c = 0; c < seen; ++c) {
+  for (int64_t c = seen.begin; c < seen.end; ++c) {
     const float probability = Exp(scale * scores_C[c] - lse);
     const float gradient = scale * probability * (dp_C[c] - delta);
     Store(p_C[c], probability);
     Store(ds_C[c], gradient);
   }
-  for (int64_t c = seen; c < width; ++c) {
+  for (int64_t c = seen.end; c < width; ++c) {
     Store(p_C[c], 0.0F);
     Store(ds_C[c], 0.0F);
   }
@@ -98,19 +126,21 @@ template <class T>
 
 /// p = e^(scale scores - maximum); maxima and sums follow, and corrections tell what older sums were multiplied with.
 template <class T>
-auto SoftmaxTile(const float* scores, int64_t stride, int64_t rows, int64_t columns, int64_t visible, float scale,
-                 float* maxima_R, float* sums_R, float* corrections_R, T* p, int64_t p_stride) -> void {
+auto SoftmaxTile(const float* scores, int64_t stride, int64_t rows, int64_t columns, const SeenColumns& seen,
+                 float scale, float* maxima_R, float* sums_R, float* corrections_R, T* p, int64_t p_stride) -> void {
   const int64_t width = columns + columns % 2;
   for (int64_t row = 0; row < rows; ++row) {
     const float* const scores_C = scores + row * stride;
-    const int64_t seen = VisibleOf(columns, visible, row);
+    const SeenRange range = SeenBy(seen, columns, row);
+    const bool sees_any = range.begin < range.end;
     const float before = maxima_R[row];
-    const float here = seen > 0 ? scale * MaxOf(scores_C, seen) : before;
+    const float here = sees_any ? scale * MaxOf(scores_C, range) : before;
     const float maximum = here > before ? here : before;
-    const float correction = seen > 0 ? Exp(before - maximum) : 1.0F;
+    const float correction = sees_any ? Exp(before - maximum) : 1.0F;
     maxima_R[row] = maximum;
     corrections_R[row] = correction;
-    sums_R[row] = sums_R[row] * correction + ProbabilitiesOf(scores_C, seen, width, scale, maximum, p + row * p_stride);
+    sums_R[row] =
+        sums_R[row] * correction + ProbabilitiesOf(scores_C, range, width, scale, maximum, p + row * p_stride);
   }
 }
 INSTANTIATE_ELEMENT_LOOP(SoftmaxTile)
@@ -118,11 +148,11 @@ INSTANTIATE_ELEMENT_LOOP(SoftmaxTile)
 /// p = e^(scale scores - lse), ds = scale p (dp - delta).
 template <class T>
 auto AttentionGradients(const float* scores, const float* dp, int64_t stride, int64_t rows, int64_t columns,
-                        int64_t visible, float scale, const float* lse_R, const float* delta_R, T* p, T* ds,
+                        const SeenColumns& seen, float scale, const float* lse_R, const float* delta_R, T* p, T* ds,
                         int64_t out_stride) -> void {
   for (int64_t row = 0; row < rows; ++row) {
-    GradientsOf(scores + row * stride, dp + row * stride, VisibleOf(columns, visible, row), columns + columns % 2,
-                scale, lse_R[row], delta_R[row], p + row * out_stride, ds + row * out_stride);
+    GradientsOf(scores + row * stride, dp + row * stride, SeenBy(seen, columns, row), columns + columns % 2, scale,
+                lse_R[row], delta_R[row], p + row * out_stride, ds + row * out_stride);
   }
 }
 INSTANTIATE_ELEMENT_LOOP(AttentionGradients)

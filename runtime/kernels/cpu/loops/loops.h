@@ -12,6 +12,17 @@
 
 namespace shardc {
 
+/// Which columns of a tile of scores its rows see. Row r: the first `visible` + r, where there are as many, but those
+/// before the document of the row.
+struct SeenColumns {
+  int64_t visible = 0;
+  /// Where the documents of the rows begin, a stride apart; null if no row's begins after the first column.
+  const int32_t* starts_R = nullptr;
+  int64_t starts_stride = 0;
+  /// The position of the first column.
+  int64_t position = 0;
+};
+
 template <class T>
 struct ElementLoops {
 #define LOOP(Result, name, parameters)
