@@ -16,7 +16,7 @@ constexpr int64_t Hidden = 6;
 constexpr int64_t HeadDim = 3;
 
 /// What a forward has two of, one after the other, with the same weight and bias.
-enum class Layer : uint8_t { LayerNorm, BiasAdd, HeadNorm, Gelu, GeluInTanhForm };
+enum class Layer : uint8_t { LayerNorm, BiasAdd, HeadNorm, Gelu, GeluInTanhForm, DocumentAttention };
 
 struct LayerRow {
   Layer layer;
@@ -29,6 +29,7 @@ constexpr LayerRow Layers[] = {
     {Layer::HeadNorm, "bias after a norm of heads", HeadDim},
     {Layer::Gelu, "gelu of a bias after a norm"},
     {Layer::GeluInTanhForm, "gelu in its tanh form"},
+    {Layer::DocumentAttention, "attention over documents, by queries of a norm"},
 };
 
 /// loss = mean cross-entropy of x + layer(layer(x)): each gradient is a sum of contributions.
@@ -137,6 +138,17 @@ class TwoLayers {
       return biased;
     }
     const ValueId result = fixture_.Add(DType::F32, Shape);
+    if (layer_ == Layer::DocumentAttention) {
+      Add(op::Attention{.q = biased,
+                        .k = fixture_.F32(Shape, RandomNumbers(Rows * Hidden, 4)),
+                        .v = fixture_.F32(Shape, RandomNumbers(Rows * Hidden, 5)),
+                        .starts = fixture_.I32({Rows, 1}, {0, 1, 1}),
+                        .y = result,
+                        .lse = fixture_.Add(DType::F32, {1, Hidden / HeadDim, Rows}),
+                        .scratch = {},
+                        .head_dim = HeadDim});
+      return result;
+    }
     Add(op::Gelu{.x = biased, .y = result, .tanh_form = layer_ == Layer::GeluInTanhForm});
     return result;
   }
