@@ -67,7 +67,7 @@ auto TargetRange(const DataSource& data) -> VocabRange;
 struct OpenedList {
   /// Those that are not here.
   std::vector<std::string> missing;
-  /// What is wrong with the others, each file once.
+  /// Faults of the others, each file once.
   std::vector<std::string> faults;
   /// Of the files that are here and sound.
   int64_t num_ids = 0;
