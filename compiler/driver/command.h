@@ -56,6 +56,7 @@ auto Subcommands() -> std::span<const Subcommand>;
 auto DeclareCheck(CommandOptions& options) -> Action;
 auto DeclareCheckpoint(CommandOptions& options) -> Action;
 auto DeclareCompletion(CommandOptions& options) -> Action;
+auto DeclareData(CommandOptions& options) -> Action;
 auto DeclareDiff(CommandOptions& options) -> Action;
 auto DeclareDocs(CommandOptions& options) -> Action;
 auto DeclareDoctor(CommandOptions& options) -> Action;

@@ -57,6 +57,8 @@ static constexpr Subcommand Rows[] = {
      DeclareExport},
     {"checkpoint", "list, show, verify, compare or remove checkpoints",
      "  shardc checkpoint list runs/recipe\n  shardc checkpoint diff runs/a runs/b", DeclareCheckpoint},
+    {"data", "show a sample as the model gets it: tokens, documents, positions, targets",
+     "  shardc data show recipe.toml --sample 0\n  shardc data show recipe.plan --sample 3 --split eval", DeclareData},
     {"doctor", "look at the hosts of a launch: what each has, and what their links carry",
      "  shardc doctor\n  srun shardc doctor recipe.toml", DeclareDoctor},
     {"tokenize", "make a token file",
