@@ -33,7 +33,7 @@ auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<std::vector<D
 /// Errors: ExitCode::RecipeRejected.
 auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> Status;
 
-/// Returns a line for each source: "12 documents of 3 to 90 tokens (mean 31.5); ...".
+/// Returns a line for each source: "documents: 12 documents of 3 to 90 tokens (mean 31.5); ...".
 auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& facts) -> std::string;
 
 }  // namespace shardc

@@ -6,7 +6,9 @@
 #include "compiler/base/printable.h"
 #include "compiler/base/processor.h"
 #include "compiler/cost/notes.h"
+#include "compiler/data/document_facts.h"
 #include "compiler/data/scan_bar.h"
+#include "compiler/data/undeclared_end.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/verify/read_plan.h"
@@ -28,6 +30,24 @@ static auto ScanOnTerminal(ScanBar& bar) -> ScanOptions {
   return {.threads = NumCores(), .tell = [&bar](int64_t done, int64_t all) { bar.Tell(done, all); }};
 }
 
+/// Prints what the documents of the files give a run, and warns of ends that are not declared. Requires: files that a
+/// scan found sound. Errors: documents that cannot be trained on.
+static auto JudgeDocuments(const Plan& plan) -> Status {
+  ASSIGN_OR_RETURN(const auto facts, LookAtDocuments(plan, NumCores()));
+  fmt::print(stderr, "{}", Printable(DocumentsText(plan.data, facts)));
+  for (const DocumentFacts& of : facts) {
+    RETURN_IF_ERROR(CheckKeepsTargets(plan.data, of));
+  }
+  for (const TokenSource& source : plan.data.sources) {
+    if (source.document_end < 0 && !plan.data.is_synthetic()) {
+      const FileList list = TokenList(plan.data, source);
+      ASSIGN_OR_RETURN(const auto end, FindUndeclaredEnd(list, plan.data.format));
+      fmt::print(stderr, "{}", end ? Printable(fmt::format("warning: {}\n", ToText(*end, list))) : "");
+    }
+  }
+  return Success{};
+}
+
 /// The files of a plan file, which has no lines of a recipe to show.
 static auto JudgePlanData(const Plan& plan, const ErrorOr<std::vector<SourceFacts>>& facts, bool scans) -> Status {
   RETURN_IF_ERROR(CheckNamesFiles(plan.data));
@@ -39,7 +59,9 @@ static auto JudgePlanData(const Plan& plan, const ErrorOr<std::vector<SourceFact
     RETURN_IF_ERROR(CheckFiles(lists, plan.data.format));
     ScanBar bar(stderr);
     const auto scanned = ScanIds(lists, plan.data.format, ScanOnTerminal(bar));
-    return scanned ? CheckHasTargets(plan, *scanned) : scanned.error();
+    const Status learns = scanned ? CheckHasTargets(plan, *scanned) : scanned.error();
+    bar.Clear();
+    return learns ? JudgeDocuments(plan) : learns;
   }
   for (const FileList& list : lists) {
     for (const std::string& path : list.paths) {
@@ -97,7 +119,8 @@ static auto RunCheck(const CheckOptions& options) -> ExitCode {
     source.PrintDiagnostics();
   }
   fmt::print(stderr, "{}", Printable(plan ? NotesText(*plan, LookAtData(*plan)) : ""));
-  return Answer(options, source, plan ? Status(Success{}) : plan.error());
+  const Status judged = plan && options.data ? JudgeDocuments(*plan) : Status(Success{});
+  return Answer(options, source, plan ? judged : plan.error());
 }
 
 auto DeclareCheck(CommandOptions& options) -> Action {

@@ -1,0 +1,100 @@
+// What check --data reports of documents, and what data show prints of a sample.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cli/program.h"
+#include "tests/support/edited.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class DocumentsOfFiles : public testing::Test {
+ protected:
+  DocumentsOfFiles() {
+    // Documents of 3, 5 and 2 bytes, and one of 11, each with 0 at its end.
+    WriteText(folder_ / "tokens.bin", std::string("\1\2\0\3\4\5\6\0\7\0\1\1\1\1\1\1\1\1\1\1\0", 21));
+    recipe_ = WriteIn(folder_, "packed.toml",
+                      Edited(SoundRecipe(), {{"[data]\n",
+                                              "[data]\nformat = \"u8\"\norder = \"sequential\"\ndocuments = \"split\"\n"
+                                              "document_end = 0\npack = \"best-fit\"\n"}}));
+  }
+  auto Ask(std::vector<std::string> arguments) -> Finished { return RunProgram(Shardc(), arguments); }
+
+  TemporaryFolder folder_;
+  std::string recipe_;
+};
+
+TEST_F(DocumentsOfFiles, CheckCountsAndJudges) {
+  const Finished refused = Ask({"check", recipe_, "--data"});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("its document 3, of ids 10 to 20, has 11 tokens, and a sample 8 (`model.seq`)"));
+  const Finished lost = Ask({"check", recipe_, "--data", "--set", "data.too_long=drop"});
+  EXPECT_EQ(lost.exit_code, 3);
+  EXPECT_THAT(lost.err, HasSubstr("1 of 4 documents with targets (25 %) lose all of them"));
+  const Finished cut = Ask({"check", recipe_, "--data", "--set", "data.too_long=cut"});
+  EXPECT_EQ(cut.exit_code, 0) << cut.err;
+  EXPECT_THAT(cut.err,
+              HasSubstr("documents: 4 documents of 2 to 11 tokens (mean 5.2); 3 samples in an epoch, with 4.7 targets "
+                        "each on average; 25 % padding; longer than a sample: 1 cut, 0 dropped, 0 split, 3 tokens "
+                        "lost\n"));
+}
+
+TEST_F(DocumentsOfFiles, CheckWarnsOfUndeclaredEnd) {
+  std::string text;
+  for (int document = 0; document < 20; ++document) {
+    text += std::string(20, static_cast<char>(3 + document)) + '\0';
+  }
+  WriteText(folder_ / "tokens.bin", text);
+  const std::string plain =
+      WriteIn(folder_, "plain.toml", Edited(SoundRecipe(), {{"[data]\n", "[data]\nformat = \"u8\"\n"}}));
+  const Finished checked = Ask({"check", plain, "--data"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_THAT(checked.err, HasSubstr("warning: id 0 looks like the end of documents"));
+  EXPECT_THAT(Ask({"check", plain}).err, Not(HasSubstr("looks like")));
+  const Finished declared = Ask({"check", recipe_, "--data", "--set", "model.seq=32"});
+  EXPECT_THAT(declared.err, Not(HasSubstr("looks like")));
+}
+
+TEST_F(DocumentsOfFiles, ShowPrintsSample) {
+  const Finished shown = Ask({"data", "show", recipe_, "--sample", "0", "--set", "data.too_long=split"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(shown.out,
+            "sample 0 of the train split: 8 places, 6 targets, 2 documents (each place of padding is one)\n\n"
+            "  place  document  position  token  target\n"
+            "  0             0         0      1       2\n"
+            "  1             0         1      2       0\n"
+            "  2             0         2      0  -\n"
+            "  --     --        --        --     --\n"
+            "  3             1         0      3       4\n"
+            "  4             1         1      4       5\n"
+            "  5             1         2      5       6\n"
+            "  6             1         3      6       0\n"
+            "  7             1         4      0  -\n");
+  // The vocabulary of a tokenizer beside the ids.
+  WriteText(folder_ / "tokenizer.json",
+            R"({"model": {"vocab": {"a": 1, "b": 2}}, "added_tokens": [{"id": 0, "content": "<end>"}]})");
+  const Finished named = Ask({"data", "show", recipe_, "--sample", "0", "--set", "data.too_long=split", "--tokenizer",
+                              folder_ / "tokenizer.json"});
+  EXPECT_THAT(named.out, HasSubstr("  1             0         1      2  b           0\n"
+                                   "  2             0         2      0  <end>  -\n"));
+  // Samples of a stream have no documents.
+  const Finished stream = Ask({"data", "show", recipe_, "--sample", "1", "--unset", "data.documents", "--unset",
+                               "data.pack", "--unset", "data.document_end"});
+  EXPECT_EQ(stream.exit_code, 0) << stream.err;
+  EXPECT_THAT(stream.out, HasSubstr("sample 1 of the train split: 8 places, 8 targets\n\n  place  token  target\n"));
+}
+
+TEST_F(DocumentsOfFiles, ShowRefusesWhatIsNotThere) {
+  EXPECT_EQ(Ask({"data", "show", recipe_, "--sample", "x"}).exit_code, 2);
+  EXPECT_EQ(Ask({"data", "list", recipe_, "--sample", "0"}).exit_code, 2);
+  const Finished none =
+      Ask({"data", "show", recipe_, "--sample", "0", "--split", "eval", "--set", "data.too_long=split"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("the eval split has 0 samples"));
+}
+
+}  // namespace
+}  // namespace shardc
