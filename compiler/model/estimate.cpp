@@ -41,7 +41,8 @@ class ForwardEstimator {
     }
     ForwardBuilder builder(&emitter, &parameters, value({DType::I32, {1, 1}}),
                            // Families that do not rotate leave it unread.
-                           value({DType::F32, {1, 2, sizes.head_dim / 2}}), false);
+                           {.rope_table = value({DType::F32, {1, 2, sizes.head_dim / 2}}), .document_starts = {}},
+                           false);
     output_ = family.forward(builder, of_one);
   }
 

@@ -84,8 +84,8 @@ auto ForwardBuilder::HeadNorm(ValueId x, ValueId weight, double eps, const std::
 }
 
 auto ForwardBuilder::Rope(ValueId x, int64_t head_dim) -> ValueId {
-  CHECK(rope_table_.valid(), "the family lacks the keys of the rotary table");
-  op::Rope body{.x = x, .table = rope_table_, .y = {}, .head_dim = head_dim, .inverse = false};
+  CHECK(places_.rope_table.valid(), "the family lacks the keys of the rotary table");
+  op::Rope body{.x = x, .table = places_.rope_table, .y = {}, .head_dim = head_dim, .inverse = false};
   body.y = emitter_->Alias(x, Shape(body, emitter_->plan())[0], emitter_->plan().values[x].name + ".rope");
   emitter_->Emit(body);
   return body.y;
@@ -93,8 +93,14 @@ auto ForwardBuilder::Rope(ValueId x, int64_t head_dim) -> ValueId {
 
 auto ForwardBuilder::Attention(ValueId q, ValueId k, ValueId v, int64_t head_dim) -> ValueId {
   const DType dtype = TypeOf(q);
-  op::Attention body{
-      .q = q, .k = InType(k, dtype), .v = InType(v, dtype), .y = {}, .lse = {}, .scratch = {}, .head_dim = head_dim};
+  op::Attention body{.q = q,
+                     .k = InType(k, dtype),
+                     .v = InType(v, dtype),
+                     .starts = places_.document_starts,
+                     .y = {},
+                     .lse = {},
+                     .scratch = {},
+                     .head_dim = head_dim};
   const auto types = Shape(body, emitter_->plan());
   body.y = NewActivation(types[0], "attention");
   body.lse = NewActivation(types[1], "attention.lse");

@@ -18,17 +18,24 @@ struct HeadOperands {
 /// What a model's forward ends with: the model's own head, then those of ModelSizes::loss_heads.
 using ModelOutput = std::vector<HeadOperands>;
 
+/// What ops are told about the places of tokens in their sequences.
+struct PlaceOperands {
+  /// Invalid for a family without the keys of one.
+  ValueId rope_table;
+  /// Invalid where a sequence is one document.
+  ValueId document_starts;
+};
+
 class ForwardBuilder {
  public:
   /// `parameters`: the full value of each declared parameter, by name, in the type that its unit computes in.
-  /// `rope_table`: invalid for a family without the keys of one. `wide_residual`: the residual stream is f32 whatever
-  /// units compute in.
+  /// `wide_residual`: the residual stream is f32 whatever units compute in.
   ForwardBuilder(Emitter* emitter, const std::unordered_map<std::string, ValueId>* parameters, ValueId tokens,
-                 ValueId rope_table, bool wide_residual)
+                 const PlaceOperands& places, bool wide_residual)
       : emitter_(emitter),
         parameters_(parameters),
         tokens_(tokens),
-        rope_table_(rope_table),
+        places_(places),
         wide_residual_(wide_residual) {}
 
   auto tokens() const -> ValueId { return tokens_; }
@@ -65,7 +72,7 @@ class ForwardBuilder {
   Emitter* emitter_;
   const std::unordered_map<std::string, ValueId>* parameters_;
   ValueId tokens_;
-  ValueId rope_table_;
+  PlaceOperands places_;
   bool wide_residual_;
   std::string prefix_;
   /// By what was cast: there are two types, so one cast of each.

@@ -3,7 +3,7 @@
 // Needs: nothing. Gives: the header and tables of the plan; the `constants` and `data` sections; the forward of one
 // microbatch of one rank, with whole parameters, in `step` and in `eval`; the loss.
 //   1. declare parameters, groups and scalars
-//   2. constants: the rotary table
+//   2. constants: the rotary table, if the positions of all samples are the same
 //   3. data: the samples of every microbatch of a step, into host memory
 //   4. step: for each term of the loss count the valid targets of all microbatches; forward, loss sums, means for the
 //      metrics
@@ -49,11 +49,21 @@ class PlanBuilder {
   auto TokenType() const -> ValueType { return {DType::I32, {sizes_.seq, batch_.micro}}; }
   /// Returns the number of the first sample of a rank and repeat, with `per_step` samples per step.
   auto SampleExpr(int64_t per_step) const -> RankExpr;
-  auto Forward(Emitter& emitter, ValueId tokens) -> ModelOutput;
+  /// Where the documents of a microbatch lie, in memory that ops of the step read. Invalid where a sample is one.
+  struct DocumentValues {
+    ValueId starts;
+    ValueId positions;
+  };
+  auto Forward(Emitter& emitter, ValueId tokens, const DocumentValues& documents) -> ModelOutput;
+  /// Returns the formula of the rotary frequencies, reduced.
+  auto Frequency() const -> std::string;
+  auto OriginOfFrequency() const -> Origin;
   /// Makes views of each term's targets of a step, at `offset` of their host memory.
   auto TargetViews(Emitter& emitter, const RankExpr& offset) -> std::vector<ValueId>;
-  auto LoadSamples(Emitter& emitter, ValueId tokens, const std::vector<ValueId>& targets, Split split,
-                   const RankExpr& sample) -> void;
+  /// Makes views of the documents of a step, at `offset` of their host memory.
+  auto DocumentViews(Emitter& emitter, const RankExpr& offset) -> DocumentValues;
+  auto LoadSamples(Emitter& emitter, const DocumentValues& documents, ValueId tokens,
+                   const std::vector<ValueId>& targets, Split split, const RankExpr& sample) -> void;
   /// Emits logits and loss sum of each term over all chunks of the sequence, added onto `sums` if these are valid;
   /// returns the last sums.
   auto Loss(Emitter& emitter, const ModelOutput& output, const std::vector<ValueId>& targets, std::vector<ValueId> sums,
@@ -73,6 +83,9 @@ class PlanBuilder {
   const std::unordered_map<std::string, ValueId>& parameters_;
   ValueId rope_table_;
   BufferId tokens_buffer_;
+  /// Set if samples have documents.
+  BufferId starts_buffer_;
+  BufferId positions_buffer_;
   /// The model's own head first.
   std::vector<LossTerm> terms_;
 };
@@ -93,6 +106,9 @@ auto PlanBuilder::Scalars() -> void {
       add(role, std::string(ToText(role)));
     }
   }
+  if (plan_.data.varies_targets() || terms_.front().head.valid()) {
+    add(ScalarRole::Targets, "targets");
+  }
   for (size_t i = 0; terms_.size() > 1 && i < terms_.size(); ++i) {
     terms_[i].loss = add(TermLoss, fmt::format("loss_{}", terms_[i].name), terms_[i].head);
     terms_[i].eval_loss = add(TermEvalLoss, fmt::format("eval_loss_{}", terms_[i].name), terms_[i].head);
@@ -100,19 +116,26 @@ auto PlanBuilder::Scalars() -> void {
 }
 
 auto PlanBuilder::Constants() -> void {
-  if (IsLacked(recipe_, "model", "rope_frequency")) {
+  if (IsLacked(recipe_, "model", "rope_frequency") || plan_.data.splits_documents()) {
     return;
   }
   Emitter emitter = EmitterFor(SectionKind::Constants);
-  // The default is a formula of rope_theta.
-  emitter.set_origin(recipe_.model.rope_frequency.is_set
-                         ? OriginOf(recipe_.model.rope_frequency, "model.rope_frequency")
-                         : OriginOf(recipe_.model.rope_theta, "model.rope_theta"));
+  emitter.set_origin(OriginOfFrequency());
   rope_table_ = emitter.New({DType::F32, {sizes_.seq, 2, sizes_.head_dim / 2}}, Category::Workspace, "rope_table",
                             Arena::Persistent);
+  emitter.Emit(op::RopeTable{.table = rope_table_, .frequency = Frequency()});
+}
+
+auto PlanBuilder::Frequency() const -> std::string {
   const auto frequency = ReduceRopeFrequency(recipe_);
   CHECK(frequency.ok(), "the frequency `{}` came this far", recipe_.model.rope_frequency->text);
-  emitter.Emit(op::RopeTable{.table = rope_table_, .frequency = frequency.value.text()});
+  return frequency.value.text();
+}
+
+auto PlanBuilder::OriginOfFrequency() const -> Origin {
+  // The default is a formula of rope_theta.
+  return recipe_.model.rope_frequency.is_set ? OriginOf(recipe_.model.rope_frequency, "model.rope_frequency")
+                                             : OriginOf(recipe_.model.rope_theta, "model.rope_theta");
 }
 
 auto PlanBuilder::SampleExpr(int64_t per_step) const -> RankExpr {
@@ -146,6 +169,10 @@ auto PlanBuilder::Data() -> void {
   for (LossTerm& term : terms_) {
     term.buffer = host_buffer(term.prefix + "targets");
   }
+  if (plan_.data.splits_documents()) {
+    starts_buffer_ = host_buffer("starts");
+    positions_buffer_ = host_buffer("positions");
+  }
   RankExpr offset;
   RankExpr sample = SampleExpr(batch_.global);
   if (batch_.accumulate > 1) {
@@ -155,7 +182,7 @@ auto PlanBuilder::Data() -> void {
     sample.repeat = 0;
   }
   const ValueId tokens = emitter.View(tokens_buffer_, offset, TokenType(), "tokens");
-  LoadSamples(emitter, tokens, TargetViews(emitter, offset), Split::Train, sample);
+  LoadSamples(emitter, DocumentViews(emitter, offset), tokens, TargetViews(emitter, offset), Split::Train, sample);
   if (batch_.accumulate > 1) {
     emitter.Emit(op::EndRepeat{});
   }
@@ -167,15 +194,37 @@ auto PlanBuilder::TargetViews(Emitter& emitter, const RankExpr& offset) -> std::
   });
 }
 
-auto PlanBuilder::LoadSamples(Emitter& emitter, ValueId tokens, const std::vector<ValueId>& targets, Split split,
-                              const RankExpr& sample) -> void {
+auto PlanBuilder::DocumentViews(Emitter& emitter, const RankExpr& offset) -> DocumentValues {
+  if (!starts_buffer_.valid()) {
+    return {};
+  }
+  return {.starts = emitter.View(starts_buffer_, offset, TokenType(), "starts"),
+          .positions = emitter.View(positions_buffer_, offset, TokenType(), "positions")};
+}
+
+auto PlanBuilder::LoadSamples(Emitter& emitter, const DocumentValues& documents, ValueId tokens,
+                              const std::vector<ValueId>& targets, Split split, const RankExpr& sample) -> void {
   const Origin origin = emitter.origin();
-  emitter.Emit(op::LoadTokens{
-      .tokens = tokens, .targets = targets[0], .split = split, .sample = sample, .head = terms_[0].head});
+  if (documents.starts.valid()) {
+    emitter.set_origin(OriginOf(recipe_.data.documents, "data.documents"));
+    emitter.Emit(op::LoadDocuments{
+        .starts = documents.starts, .positions = documents.positions, .split = split, .sample = sample});
+    emitter.set_origin(origin);
+  }
+  emitter.Emit(op::LoadTokens{.starts = documents.starts,
+                              .tokens = tokens,
+                              .targets = targets[0],
+                              .split = split,
+                              .sample = sample,
+                              .head = terms_[0].head});
   for (size_t i = 1; i < terms_.size(); ++i) {
     // The op names the key whose file it reads, so that bad targets are not laid to the tokens.
     emitter.set_origin(terms_[i].files);
-    emitter.Emit(op::LoadTargets{.targets = targets[i], .split = split, .sample = sample, .head = terms_[i].head});
+    emitter.Emit(op::LoadTargets{.starts = documents.starts,
+                                 .targets = targets[i],
+                                 .split = split,
+                                 .sample = sample,
+                                 .head = terms_[i].head});
   }
   emitter.set_origin(origin);
 }
@@ -189,10 +238,25 @@ static auto IsWide(ResidualPrecision residual) -> bool {
   CHECK(false, "residual {}", static_cast<int>(residual));
 }
 
-auto PlanBuilder::Forward(Emitter& emitter, ValueId tokens) -> ModelOutput {
+auto PlanBuilder::Forward(Emitter& emitter, ValueId tokens, const DocumentValues& documents) -> ModelOutput {
   emitter.set_phase(Phase::Forward);
+  ValueId rope_table = rope_table_;
+  ValueId starts;
+  if (documents.starts.valid()) {
+    // Attention reads it once a tile, and host memory is far from a GPU.
+    emitter.set_origin(OriginOf(recipe_.data.documents, "data.documents"));
+    starts = emitter.New(TokenType(), Category::Workspace, "starts.here");
+    emitter.Emit(op::Copy{.x = documents.starts, .y = starts});
+    if (!IsLacked(recipe_, "model", "rope_frequency")) {
+      emitter.set_origin(OriginOfFrequency());
+      rope_table = emitter.New({DType::F32, {sizes_.seq, batch_.micro, 2, sizes_.head_dim / 2}}, Category::Workspace,
+                               "rope_table");
+      emitter.Emit(op::RopeTableAt{.positions = documents.positions, .table = rope_table, .frequency = Frequency()});
+    }
+  }
   emitter.set_origin(OriginOf(recipe_.model.family, "model.family"));
-  ForwardBuilder forward(&emitter, &parameters_, tokens, rope_table_, IsWide(*recipe_.precision.residual));
+  ForwardBuilder forward(&emitter, &parameters_, tokens, {.rope_table = rope_table, .document_starts = starts},
+                         IsWide(*recipe_.precision.residual));
   return family_.forward(forward, sizes_);
 }
 
@@ -306,9 +370,12 @@ auto PlanBuilder::Step() -> void {
     divisors.push_back(Divisor(emitter, term, counts.back()));
   }
   const std::vector<ValueId> none(terms_.size());
-  const std::vector<ValueId> sums = Loss(emitter, Forward(emitter, tokens), targets, none, "");
+  const std::vector<ValueId> sums = Loss(emitter, Forward(emitter, tokens, DocumentViews(emitter, offset)), targets, none, "");
   emitter.set_origin(terms_.front().origin);
   ReadMeans(emitter, sums, counts, divisors, ScalarRole::Loss);
+  if (const ScalarId targets = plan_.FindScalar(ScalarRole::Targets); targets.valid()) {
+    emitter.Emit(op::ReadScalar{.value = counts.front(), .to = targets});
+  }
 }
 
 auto PlanBuilder::Eval() -> void {
@@ -341,8 +408,13 @@ auto PlanBuilder::Eval() -> void {
   const auto targets = Mapped<ValueId>(terms_, [&](const LossTerm& term) {
     return emitter.New(TokenType(), Category::Data, fmt::format("eval.{}targets", term.prefix));
   });
-  LoadSamples(emitter, tokens, targets, Split::Eval, SampleExpr(0));
-  const std::vector<ValueId> losses = Loss(emitter, Forward(emitter, tokens), targets, loss_sums, "eval.");
+  DocumentValues documents;
+  if (data.splits_documents()) {
+    documents = {.starts = emitter.New(TokenType(), Category::Data, "eval.starts"),
+                 .positions = emitter.New(TokenType(), Category::Data, "eval.positions")};
+  }
+  LoadSamples(emitter, documents, tokens, targets, Split::Eval, SampleExpr(0));
+  const std::vector<ValueId> losses = Loss(emitter, Forward(emitter, tokens, documents), targets, loss_sums, "eval.");
   emitter.set_phase(Phase::None);
   emitter.set_origin(held_out);
   std::vector<ValueId> counts;

@@ -64,6 +64,11 @@ struct DataSource {
   static constexpr double DefaultMaxLost = 0.01;
   auto splits_documents() const -> bool { return documents == Documents::Split; }
   auto packs() const -> bool { return pack != Pack::Stream; }
+  /// Returns true if samples differ in how many positions have a target.
+  auto varies_targets() const -> bool {
+    return splits_documents() ||
+           std::ranges::any_of(sources, [](const TokenSource& source) { return !source.targets.empty(); });
+  }
   auto is_synthetic() const -> bool { return synthetic != Synthetic::None; }
   auto has_eval_files() const -> bool { return eval_file_tokens > 0; }
   /// Returns true if samples go on after those that the stages before took.

@@ -102,7 +102,8 @@ auto KindOf(ScalarRole role) -> ScalarKind {
     case ScalarRole::GradNorm:
     case ScalarRole::EvalLoss:
     case ScalarRole::TermLoss:
-    case ScalarRole::TermEvalLoss: return ScalarKind::Metric;
+    case ScalarRole::TermEvalLoss:
+    case ScalarRole::Targets: return ScalarKind::Metric;
     case ScalarRole::None: break;
   }
   CHECK(false, "no kind of the role {}", static_cast<int>(role));

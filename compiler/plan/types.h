@@ -230,7 +230,7 @@ struct EnumNames<ScalarKind> {
 };
 
 /// The use that the run makes of a scalar. None: ops alone use it. TermLoss and TermEvalLoss, of a loss that has
-/// several terms, are one scalar per head.
+/// several terms, are one scalar per head. Targets: how many the model's own head has in the step, if that varies.
 enum class ScalarRole : uint8_t {
   None,
   Step,
@@ -246,12 +246,13 @@ enum class ScalarRole : uint8_t {
   TermEvalLoss,
   Spike,
   LeftOut,
+  Targets,
 };
 template <>
 struct EnumNames<ScalarRole> {
-  static constexpr std::array<std::string_view, 14> names{
-      "none", "step",      "updates",   "lr",        "stop",           "nonfinite", "bad_parameter",
-      "loss", "grad_norm", "eval_loss", "term_loss", "term_eval_loss", "spike",     "left_out"};
+  static constexpr std::array<std::string_view, 15> names{
+      "none",      "step",      "updates",   "lr",             "stop",  "nonfinite", "bad_parameter", "loss",
+      "grad_norm", "eval_loss", "term_loss", "term_eval_loss", "spike", "left_out",  "targets"};
 };
 /// Returns the kind of a scalar that has this role. Requires: it is not None.
 auto KindOf(ScalarRole role) -> ScalarKind;

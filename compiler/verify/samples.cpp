@@ -178,7 +178,8 @@ class SampleVerifier {
 
   /// Asks that each pass over the loads fills bytes of its own, one microbatch after another.
   auto Slots(const Loads::Load& load) -> void {
-    for (const ValueId id : {load.samples.tokens, load.samples.targets}) {
+    for (const ValueId id :
+         {load.samples.tokens, load.samples.targets, load.samples.starts, load.samples.positions}) {
       if (!id.valid() || load.count == 1) {
         continue;
       }
@@ -196,7 +197,8 @@ class SampleVerifier {
     const int64_t tokens = data.has_eval_files() ? data.eval_file_tokens : data.eval_tokens;
     const auto sources = data.has_eval_files() ? 1 : std::max<int64_t>(1, std::ssize(data.sources));
     int64_t held_out = 0;
-    const bool fits = !__builtin_mul_overflow((tokens - 1) / data.seq, sources, &held_out) && held_out >= 1;
+    const int64_t of_source = data.packs() ? data.eval_file_samples : (tokens - 1) / data.seq;
+    const bool fits = !__builtin_mul_overflow(of_source, sources, &held_out) && held_out >= 1;
     // The last pass may read past the end, where there are no targets, but not begin there on every rank.
     if (!fits || samples < held_out || samples - samples / load.count >= held_out) {
       findings_.AddOp(SectionKind::Eval, load.index, "sample-count"_rule,

@@ -69,7 +69,8 @@ auto SectionOf(ScalarRole role) -> std::optional<SectionKind> {
   switch (role) {
     case ScalarRole::Loss:
     case ScalarRole::GradNorm:
-    case ScalarRole::TermLoss: return SectionKind::Step;
+    case ScalarRole::TermLoss:
+    case ScalarRole::Targets: return SectionKind::Step;
     case ScalarRole::EvalLoss:
     case ScalarRole::TermEvalLoss: return SectionKind::Eval;
     case ScalarRole::None:

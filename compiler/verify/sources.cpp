@@ -33,6 +33,27 @@ static auto VerifyMixture(const Plan& plan, Findings& findings) -> void {
   }
 }
 
+/// Verifies that ids which end documents are of the vocabulary, and that what is packed is documents.
+static auto VerifyDocumentSettings(const DataSource& data, Findings& findings) -> void {
+  const auto judge = [&](int64_t end) {
+    if (end < -1 || end >= data.vocab) {
+      findings.Add("source-documents"_rule, "id {} ends documents, and ids are below {}", end, data.vocab);
+    }
+  };
+  judge(data.document_end);
+  for (const TokenSource& source : data.sources) {
+    judge(source.document_end);
+  }
+  if (data.packs() && (!data.splits_documents() || data.eval_tokens > 0)) {
+    findings.Add("source-documents"_rule, "documents are packed, and they are \"{}\", {} tokens of them held out",
+                 ToText(data.documents), data.eval_tokens);
+  }
+  if (!(data.max_lost >= 0 && data.max_lost <= 1)) {
+    findings.Add("source-documents"_rule, "a share of {} of the documents may lose their targets, expected 0 to 1",
+                 data.max_lost);
+  }
+}
+
 auto VerifySources(const Plan& plan, Findings& findings) -> void {
   if (!plan.Established(PassKind::Build)) {
     return;
@@ -45,6 +66,7 @@ auto VerifySources(const Plan& plan, Findings& findings) -> void {
         "targets from files, tokens are made: {}",
         data.eval_file_tokens, data.eval_tokens, plan.heads.size(), ToText(data.synthetic));
   }
+  VerifyDocumentSettings(data, findings);
   if (data.is_synthetic()) {
     const bool is_alone = data.sources.size() == 1 && plan.heads.empty() &&
                           data.sources.front() == TokenSource{.first_sample = data.sources.front().first_sample};

@@ -150,6 +150,7 @@ auto StructureVerifier::Settings() -> void {
   }
   expect("data.eval_tokens", plan_.data.eval_tokens, 0);
   expect("data.eval_file_tokens", plan_.data.eval_file_tokens, 0);
+  expect("data.eval_file_samples", plan_.data.eval_file_samples, 0);
   expect("data.vocab", plan_.data.vocab, 1);
   expect("data.seq", plan_.data.seq, 1);
   for (const TargetHead& head : plan_.heads) {

@@ -160,6 +160,7 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
                                            {VerifyTokens, true},
                                            {VerifyPlacements, true},
                                            {VerifySamples},
+                                           {VerifyDocuments},
                                            {VerifyHeader, true},
                                            {VerifyScalars},
                                            {VerifyUpdate},

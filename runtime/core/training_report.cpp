@@ -68,6 +68,7 @@ auto TrainingReport::Step(double seconds, std::string_view skipped) -> Status {
   const auto utilisation = [&](Flops flops) {
     return peak_flops_ > 0 ? std::optional(static_cast<double>(flops.value) / (seconds * peak_flops_)) : std::nullopt;
   };
+  const bool varies = plan_.FindScalar(ScalarRole::Targets).valid();
   const StepMetrics metrics{.step = rank_.CompletedSteps(),
                             .loss = rank_.LossOf(ScalarRole::Loss, ScalarRole::TermLoss),
                             .grad_norm = rank_.Scalar(ScalarRole::GradNorm),
@@ -75,6 +76,7 @@ auto TrainingReport::Step(double seconds, std::string_view skipped) -> Status {
                             .step_ms = seconds * 1e3,
                             .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds,
                             .tokens = rank_.CompletedSteps() * plan_.run.tokens_per_step,
+                            .targets = varies ? std::optional<int64_t>(std::llround(rank_.Scalar(ScalarRole::Targets))) : std::nullopt,
                             .time = Time(),
                             .resident_bytes = MeasureResident().value,
                             .arena_bytes = ReservedBytes(plan_).value,

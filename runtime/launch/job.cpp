@@ -1,10 +1,13 @@
 #include "runtime/launch/job.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "compiler/base/printable.h"
+#include "compiler/base/processor.h"
 #include "compiler/base/stopwatch.h"
 #include "compiler/cost/notes.h"
+#include "compiler/data/document_facts.h"
 #include "compiler/plan/exchange.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/launch/machine_notes.h"
@@ -45,6 +48,20 @@ static auto LookAtTokens(Job& job, const SignalScope* signals) -> Status {
                        .trains = Trains(options)};
   ASSIGN_OR_RETURN(job.scanned, job.meeting == nullptr ? ScanTokens(*job.plan, scan)
                                                        : ScanTokensTogether(*job.plan, scan, *job.meeting));
+  return Success{};
+}
+
+/// Tells what the documents of the token files give the run. Errors: documents that cannot be trained on.
+static auto JudgeDocuments(Job& job) -> Status {
+  const Plan& plan = *job.plan;
+  if (job.options->dry || !plan.data.splits_documents() || !IsQuickToLookAt(plan)) {
+    return Success{};
+  }
+  ASSIGN_OR_RETURN(const auto facts, LookAtDocuments(plan, std::min<int64_t>(NumCores(), 8)));
+  job.only_stderr.Print(Printable(DocumentsText(plan.data, facts)));
+  for (const DocumentFacts& of : facts) {
+    RETURN_IF_ERROR(CheckKeepsTargets(plan.data, of));
+  }
   return Success{};
 }
 
@@ -207,7 +224,8 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
     return job;
   }
   if (meeting == nullptr || meeting->is_first()) {
-    prepared = TakeRunDirectory(job, signals);
+    prepared = JudgeDocuments(job);
+    prepared = prepared ? TakeRunDirectory(job, signals) : prepared;
     if (prepared && !options.dry) {
       const int64_t ranks_here = meeting == nullptr ? plan.mesh.num_ranks() : plan.mesh.ranks_per_host();
       job.log().Print(Printable(NotesText(plan, LookAtData(plan)) + MachineNotes(plan, ranks_here, options.run_dir)));

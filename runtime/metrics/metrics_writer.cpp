@@ -138,8 +138,11 @@ auto MetricsWriter::Write(const StepMetrics& metrics) -> Status {
       .Number("lr", metrics.lr)
       .Number("step_ms", metrics.step_ms)
       .Number("tokens_per_s", metrics.tokens_per_s)
-      .Integer("tokens", metrics.tokens)
-      .Text("time", metrics.time.utc)
+      .Integer("tokens", metrics.tokens);
+  if (metrics.targets) {
+    line.Integer("targets", *metrics.targets);
+  }
+  line.Text("time", metrics.time.utc)
       .Number("elapsed_s", metrics.time.elapsed_s)
       .Integer("resident_bytes", metrics.resident_bytes)
       .Integer("arena_bytes", metrics.arena_bytes);

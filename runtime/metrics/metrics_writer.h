@@ -41,6 +41,8 @@ struct StepMetrics {
   double tokens_per_s = 0;
   /// Tokens trained since step 0, restarts included.
   int64_t tokens = 0;
+  /// Targets of the model's own head in this step, where their number varies.
+  std::optional<int64_t> targets;
   LineTime time;
   /// Of rank 0: what is resident now, and what its arenas reserve.
   int64_t resident_bytes = 0;
