@@ -133,6 +133,7 @@ class Trainer {
     const int64_t sequences = plan_.run.tokens_per_step / seq;
     const auto size = static_cast<size_t>(sequences * seq);
     TokenBatch empty{sequences, seq, std::vector<int32_t>(size), std::vector<int32_t>(size), {}};
+    empty.starts.resize(plan_.data.splits_documents() ? size : 0);
     for (const HeadShape& head : run_.shape.loss_heads) {
       empty.head_targets[head.name] = empty.targets;
     }
@@ -257,6 +258,7 @@ class Trainer {
     for (const auto& [name, of_head] : batch.head_targets) {
       of_heads[name] = Read(runner, name + ".targets");
     }
+    const HostBuffer starts = batch.starts.empty() ? HostBuffer{} : Read(runner, "starts");
     const int64_t micro = plan_.run.micro_batch;
     for (int64_t repeat = 0; repeat < plan_.run.accumulate; ++repeat) {
       for (int64_t position = 0; position < batch.seq; ++position) {
@@ -266,6 +268,9 @@ class Trainer {
           const auto to = static_cast<size_t>(sequence * batch.seq + position);
           batch.tokens[to] = tokens.ids[from];
           batch.targets[to] = targets.ids[from];
+          if (!batch.starts.empty()) {
+            batch.starts[to] = starts.ids[from];
+          }
           for (auto& [name, of_head] : batch.head_targets) {
             of_head[to] = of_heads.at(name).ids[from];
           }
@@ -290,6 +295,9 @@ auto RunTraining(const TrainingCase& training_case) -> TrainingRun {
   TrainingRun run{.shape = ShapeOf(plan), .stream = RandomTokens(training_case.num_tokens, 11, plan.data.vocab)};
   for (const LossHead& head : recipe.loss.head) {
     run.shape.loss_heads.push_back({.name = *head.name, .vocab = *head.vocab, .weight = *head.weight});
+  }
+  if (training_case.edit_stream) {
+    training_case.edit_stream(run.stream);
   }
   WriteStream(folder / "tokens.u16", run.stream);
   WriteTargets(plan, training_case, run.stream);

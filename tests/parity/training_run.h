@@ -24,6 +24,8 @@ struct TrainingCase {
   int64_t steps = 1;
   /// The stream is random ids; the shorter, the sooner it comes round.
   int64_t num_tokens = 4000;
+  /// May overwrite the stream.
+  std::function<void(std::span<int32_t> stream)> edit_stream = {};
   /// May overwrite the targets [accumulate, seq, micro] of a step that the ranks of a replica have.
   std::function<void(int64_t replica, std::span<int32_t> targets)> mask;
   /// Of heads that read targets from files: has sample `sample` any? By default each has. Those of the model's own head
