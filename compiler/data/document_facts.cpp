@@ -4,6 +4,7 @@
 
 #include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/data/packed_files.h"
+#include "compiler/data/scan.h"
 #include "compiler/data/splits.h"
 
 namespace shardc {
@@ -132,12 +133,21 @@ static auto LookAtSource(const Plan& plan, const TokenSource& source, int64_t th
       }
       kept += of_piece;
       facts.tokens += piece.size();
+      const auto places = static_cast<double>(piece.size());
+      facts.attended_pairs += places * (places + 1) / 2;
     }
     facts.targets += kept;
     facts.with_targets += all > 0 ? 1 : 0;
     facts.lost += data.packs() && all > 0 && kept == 0 ? 1 : 0;
   }
   return facts;
+}
+
+auto IsQuickToLookAt(const Plan& plan) -> bool {
+  const auto has_targets = [](const TokenSource& source) { return !source.targets.empty(); };
+  const bool has_index = plan.data.format == TokenFormat::Megatron && plan.heads.empty() &&
+                         std::ranges::none_of(plan.data.sources, has_targets);
+  return has_index || BytesToScan(ListFiles(plan.data, plan.heads), plan.data.format) <= plan.run.scan_bytes;
 }
 
 auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<std::vector<DocumentFacts>> {
@@ -189,6 +199,9 @@ auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& fac
                   : fmt::format("; longer than a sample: {} cut, {} dropped, {} split, {} lost", counts.cut,
                                 counts.dropped, counts.split, Counted(counts.lost_tokens, "token"));
     }
+    const auto seq = static_cast<double>(data.seq);
+    text += fmt::format("; attention takes {:.3g} % of what it would without documents",
+                        100 * of.attended_pairs / (samples * seq * (seq + 1) / 2));
     text += of.lost == 0
                 ? "\n"
                 : fmt::format("; {} of {} documents with targets lose all of them\n", of.lost, of.with_targets);

@@ -19,10 +19,16 @@ struct DocumentFacts {
   /// Places of the samples that have a token; the others are padding.
   int64_t tokens = 0;
   int64_t targets = 0;
+  /// Pairs of a place and one that it attends to. Without documents a sample has seq (seq + 1) / 2.
+  double attended_pairs = 0;
   /// Documents that have a target, and those of them of which no target is left.
   int64_t with_targets = 0;
   int64_t lost = 0;
 };
+
+/// Returns true if a look at the documents takes no longer than a launch may look at its files: an index has their
+/// borders, and there are no files of targets, or all files together have at most `data.scan` bytes.
+auto IsQuickToLookAt(const Plan& plan) -> bool;
 
 /// Returns the facts of each source of a plan that splits documents; nothing if documents are nothing to the model.
 /// Requires: files that are whole and sound. `threads`: those of DocumentTable::Find. Errors: its errors, those of

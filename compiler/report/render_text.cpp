@@ -381,7 +381,7 @@ auto RenderReportText(const Report& report) -> std::string {
          line("run", RunText(report)) + OrderText(plan) + GradientSumsText(report) + StartText(report) + "\n" +
          MemoryText(report) + "\n" + StepMemoryChart(report) + "\n" + BlocksText(report) + "\n" +
          CommunicationText(report) + "\n" + FlopsText(report) + "\n" + UnitsText(report) + "\n" +
-         DataText(plan, report.mixture) + InitText(report) + SchedulesText(report) +
+         DataText(plan, report.mixture) + report.documents + InitText(report) + SchedulesText(report) +
          (report.fit ? "\n" + RenderFitText(*report.fit) : "");
 }
 

@@ -130,6 +130,8 @@ struct Report {
   LossUse loss;
   std::vector<ScheduleUse> schedules;
   MixtureUse mixture;
+  /// Lines on the documents of samples; empty where documents are nothing to the model.
+  std::string documents;
   /// Set if a budget of memory was named.
   std::optional<FitUse> fit;
 };
