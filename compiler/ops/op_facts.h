@@ -51,7 +51,7 @@ struct AttentionFact {
   std::string_view queries_gradient;
   /// The attribute that holds the width of a head.
   std::string_view head_dim;
-  /// Where documents begin; its value may be unset.
+  /// The field that says where documents begin; its value may be unset.
   std::string_view starts;
 
   auto is_set() const -> bool { return !queries.empty(); }

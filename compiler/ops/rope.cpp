@@ -5,7 +5,7 @@
 
 namespace shardc {
 
-/// What has one row of the table is one piece: a position of all sequences, or of one.
+/// Returns the pieces that threads can take: what has one row of the table, a position of all sequences or of one.
 static auto PartsOfRows(const OpBody& body, const Plan& plan) -> WorkParts {
   const auto& op = std::get<op::Rope>(body);
   const Dims& table = ShapeOf(plan, op.table);

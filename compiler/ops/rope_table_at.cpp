@@ -1,5 +1,6 @@
 // rope_table_at. C1: positions are i32 [S, B]. C2: table is f32 [S, B, 2, D/2], D/2 at most 2^19. C3: frequency reads,
-// and nothing in it is left to look up. C4: every pair has a frequency, and every position below S an angle with a sine.
+// and nothing in it is left to look up. C4: every pair has a frequency, and every position below S an angle with a
+// sine.
 #include "compiler/expr/rotary.h"
 #include "compiler/ops/cpu/usable_threads.h"
 #include "compiler/ops/op_support.h"
@@ -18,7 +19,6 @@ constinit const OpFacts op::RopeTableAt::Facts{
                {.key = ModelKey::HeadDim, .field = "table", .dim = 3, .times = 2},
                {.key = ModelKey::RopeFrequency, .field = "frequency"}}}};
 
-/// The width of a head is the caller's choice.
 auto Shape(const op::RopeTableAt& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.table)}; }
 
 auto Verify(const op::RopeTableAt& op, const Plan& plan, OpCheck& check) -> void {

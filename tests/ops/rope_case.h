@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// Formula of the frequencies that Rotated takes.
+/// Returns the formula of the frequencies that Rotated takes.
 inline auto RopeFrequencyOf(int64_t head_dim) -> std::string {
   return fmt::format("10000 ^ (-2 * index(0) / {})", head_dim);
 }

@@ -58,8 +58,8 @@ TEST(RopeTableAt, NamesPositionWithoutAngle) {
   KernelFixture fixture;
   const ValueId table = fixture.Add(DType::F32, {2, 1, 2, 1});
   const auto run = [&](int32_t position) {
-    return fixture.TryRun(op::RopeTableAt{
-        .positions = fixture.I32({2, 1}, {0, position}), .table = table, .frequency = "2 + index(0)"});
+    return fixture.TryRun(
+        op::RopeTableAt{.positions = fixture.I32({2, 1}, {0, position}), .table = table, .frequency = "2 + index(0)"});
   };
   EXPECT_TRUE(run(1 << 29).ok());
   const Status status = run((1 << 29) + 1);

@@ -23,8 +23,8 @@ struct AttentionResult {
   Numbers dk;
   Numbers dv;
 };
-/// q, dy [S, B, A*D]; k, v [S, B, K*D]; lse [B, A, S]; starts [S, B], the first position of the document of each, or
-/// empty if each sequence is one document.
+/// Shapes: q, dy [S, B, A*D]; k, v [S, B, K*D]; lse [B, A, S]; starts [S, B], the first position of the document of
+/// each, or empty if each sequence is one document.
 auto TorchAttention(const AttentionShape& shape, const Numbers& q, const Numbers& k, const Numbers& v,
                     const Numbers& dy, const std::vector<int32_t>& starts = {}) -> AttentionResult;
 

@@ -16,7 +16,7 @@ MOST = 72
 
 VERBS = set("""
     Abort Accept Adapt Add Adjust Advance Agree Align Allocate Allow Announce Answer Append Apply Arrange Ask Assert
-    Assign Attach Avoid Back Balance Begin Bind Bound Break Bring Build Bump Cache Calculate Call Cancel Cap Carry Catch
+    Assign Attach Attend Avoid Back Balance Begin Bind Bound Break Bring Build Bump Cache Calculate Call Cancel Cap Carry Catch
     Change Check Choose Clarify Clean Clear Clip Clone Close Collect Combine Commit Compare Compile Complete Compress
     Compute Configure Confirm Connect Consider Contain Continue Convert Copy Correct Count Cover Create Cut Deal Decide
     Declare Default Defer Define Delay Delete Deny Derive Describe Detach Detect Disable Disallow Discard Distinguish
@@ -32,7 +32,7 @@ VERBS = set("""
     Put Query Quote Raise Randomise Read Realign Rebuild Recognise Recognize Recompute Record Recover Redirect Reduce
     Refactor Refer Refresh Refuse Register Reject Release Reload Rely Remember Remove Rename Reorder Repair Repeat
     Rephrase Replace Reply Report Represent Require Rerun Reserve Reset Reshape Resolve Respect Restart Restore Restrict
-    Resume Retry Return Reuse Revert Review Reword Rewrite Round Route Run Sample Save Say Scale Scan Scatter Schedule
+    Resume Retry Return Reuse Revert Review Reword Rewrite Rotate Round Route Run Sample Save Say Scale Scan Scatter Schedule
     Search Select Send Separate Serialise Serialize Serve Set Share Ship Shorten Show Shrink Shuffle Sign Silence
     Simplify Skip Sleep Sort Specialise Specialize Specify Speed Split Stage Start State Stop Store Stream Strengthen
     Strip Submit Subtract Suggest Sum Support Suppress Swap Switch Synchronise Synchronize Synthesise Take Teach Tell

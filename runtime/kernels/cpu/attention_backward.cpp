@@ -138,7 +138,7 @@ class AttentionBackwardItem {
     AddToQueries(DqOf(head, query), rows, begin - key, columns, adds);
   }
 
-  /// products = queries columns^T, of the packed columns from `begin` on.
+  /// Multiplies the queries and `columns` of the packed columns, from `begin` on.
   auto MultiplyKeys(int64_t rows, int64_t begin, int64_t columns, const E* packed, float* products) -> void {
     Multiply(path_,
              {.m = rows,
@@ -150,7 +150,7 @@ class AttentionBackwardItem {
              queries_, packed + begin * ColumnStride, products);
   }
 
-  /// dq, or that and what it holds, = ds keys, of the keys from `begin` on.
+  /// Writes ds keys to dq, or adds it: of the packed keys from `begin` on.
   auto AddToQueries(float* dq, int64_t rows, int64_t begin, int64_t columns, bool adds) -> void {
     Multiply(path_,
              {.m = rows,

@@ -45,11 +45,11 @@ auto ViewAttention(const Op& op, Binder& binder) -> AttentionView {
           .has_starts = op.starts.valid()};
 }
 
-/// Where the documents of one sequence begin; without starts it is one document.
+/// Borders of the documents of one sequence; without starts it is one document.
 class SequenceStarts {
  public:
   SequenceStarts() = default;
-  /// `starts_SB`: null if the op has none.
+  /// Takes null for an op without starts.
   SequenceStarts(const int32_t* starts_SB, const AttentionSizes& sizes, int64_t batch)
       : starts_S_(starts_SB == nullptr ? nullptr : starts_SB + batch),
         stride_(sizes.batch),

@@ -68,7 +68,6 @@ __global__ void __launch_bounds__(AttentionThreads, 2) GradientsOfKeys(HeadSizes
   SHARED(ds, Tile);
   SHARED(delta, float[TileSize]);
   SHARED(lse, float[TileSize]);
-  SHARED(start, int64_t[TileSize]);
   const int64_t batch = blockIdx.z;
   const int64_t kv_head = BlockY();
   const int64_t heads_per_kv = sizes.heads / sizes.kv_heads;
@@ -92,7 +91,6 @@ __global__ void __launch_bounds__(AttentionThreads, 2) GradientsOfKeys(HeadSizes
           lse[TileRow()] = query + TileRow() < sizes.sequence
                                ? all.lse[(batch * sizes.heads + head) * sizes.sequence + query + TileRow()]
                                : INFINITY;
-          start[TileRow()] = starts.At(query + TileRow());
         }
         Columns scores;
         Columns dp;
@@ -101,7 +99,8 @@ __global__ void __launch_bounds__(AttentionThreads, 2) GradientsOfKeys(HeadSizes
         UNROLL
         for (int i = 0; i < ColumnsOfThread; ++i) {
           const int of_tile = TileColumn(i);
-          const bool is_seen = key >= start[of_tile] && key <= query + of_tile && query + of_tile < sizes.sequence;
+          const bool is_seen =
+              key >= starts.At(query + of_tile) && key <= query + of_tile && query + of_tile < sizes.sequence;
           const float probability = is_seen ? expf(sizes.scale * scores[i] - lse[of_tile]) : 0.0F;
           p[TileRow()][of_tile] = probability;
           ds[TileRow()][of_tile] = is_seen ? probability * sizes.scale * (dp[i] - delta[of_tile]) : 0.0F;

@@ -127,18 +127,18 @@ __device__ __forceinline__ auto StoreResults(const Results& results, float facto
   }
 }
 
-/// Where the documents of one sequence begin, as attention of CUDA cores asks; without starts it is one document.
+/// Borders of the documents of one sequence; without starts it is one document.
 struct BlockStarts {
   /// Null if the op has none.
   const int32_t* starts_SB;
   int64_t stride;
   int64_t sequence;
 
-  /// Past the end 0.
+  /// Returns 0 past the end.
   __device__ __forceinline__ auto At(int64_t position) const -> int64_t {
     return starts_SB == nullptr || position >= sequence ? 0 : starts_SB[position * stride];
   }
-  /// The first tile of keys that the tile of queries from `query` on sees some of.
+  /// Returns the first key of the tiles that the queries from `query` on see some of.
   __device__ __forceinline__ auto FirstKey(int64_t query) const -> int64_t { return At(query) / TileSize * TileSize; }
 };
 

@@ -5,7 +5,7 @@
 
 namespace shardc::host {
 
-/// Where the documents of a microbatch begin, as a load reads it; nothing if its op has no such value.
+/// Borders of the documents of a microbatch, as a load reads them; its op may have no such value.
 class DocumentStarts {
  public:
   /// Requires: called by Bind.

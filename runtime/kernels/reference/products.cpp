@@ -51,7 +51,7 @@ static auto SumOfGroups(const at::Tensor& x, int64_t kv_heads) -> at::Tensor {
 
 static auto Scale(int64_t head_dim) -> double { return 1 / std::sqrt(static_cast<double>(head_dim)); }
 
-/// Where documents begin, if the op says it.
+/// Borders of documents, if the op says them.
 class Starts {
  public:
   Starts(Binder& binder, ValueId starts) {
@@ -75,7 +75,7 @@ class Starts {
   std::optional<Elements> starts_SB_;
 };
 
-/// Scaled scores [B, A, S, S], minus infinity where the key is hidden from the query.
+/// Returns the scaled scores [B, A, S, S], minus infinity if the key is hidden from the query.
 static auto Scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& hidden) -> at::Tensor {
   return (q.matmul(k.transpose(2, 3)) * Scale(q.size(3))).masked_fill(hidden, -std::numeric_limits<double>::infinity());
 }

@@ -27,14 +27,14 @@ struct SeenRange {
 
 #ifdef __AVX512F__
 
-/// The 16 columns from `c` on of which a row sees some, as a mask.
+/// Returns which of the 16 columns from `c` on a row sees.
 [[gnu::always_inline]] static inline auto MaskOf(const SeenRange& seen, int64_t c) -> __mmask16 {
   const __mmask16 to_end = seen.end > c ? FirstWords(seen.end - c) : 0;
   const __mmask16 hidden = seen.begin > c ? FirstWords(seen.begin - c) : 0;
   return static_cast<__mmask16>(to_end & ~hidden);
 }
 
-/// The greatest of the scores that a row sees, of which there are some.
+/// Returns the greatest of the scores that a row sees, of which there are some.
 [[gnu::always_inline]] static inline auto MaxOf(const float* scores_C, const SeenRange& seen) -> float {
   const __m512 least = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 greatest = least;
@@ -44,7 +44,7 @@ struct SeenRange {
   return _mm512_reduce_max_ps(greatest);
 }
 
-/// p = e^(scale scores - maximum) of what a row sees, 0 elsewhere up to `width`; returns their sum.
+/// Sets p to e^(scale scores - maximum) of what a row sees, and to 0 elsewhere up to `width`; returns their sum.
 template <class T>
 [[gnu::always_inline]] static inline auto ProbabilitiesOf(const float* scores_C, const SeenRange& seen, int64_t width,
                                                           float scale, float maximum, T* p_C) -> float {

@@ -16,7 +16,7 @@ namespace shardc {
 /// before the document of the row.
 struct SeenColumns {
   int64_t visible = 0;
-  /// Where the documents of the rows begin, a stride apart; null if no row's begins after the first column.
+  /// Starts of the documents of the rows, a stride apart; null if none of them comes after the first column.
   const int32_t* starts_R = nullptr;
   int64_t starts_stride = 0;
   /// The position of the first column.
