@@ -3,15 +3,14 @@
 import argparse
 import datetime
 import hashlib
-import importlib.metadata
 import json
 import os
 import pathlib
 import stat
 
-from chat_template import ChatTemplate, stop_tokens
+from chat_template import INSTALL, ChatTemplate, stop_tokens
 from failure import Failure
-from tokenize_inputs import MIB, Chat, Job
+from tokenize_inputs import MIB, Chat, Job, import_or_fail
 from tokenize_tasks import load_tokenizer
 
 KINDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
@@ -82,7 +81,7 @@ def look_at_chats(options: argparse.Namespace, tokenizer, folder: pathlib.Path) 
     date = options.date or str(datetime.date.today())
     template = ChatTemplate(folder, text, options.template_argument, date)
     ends = None if options.no_end_of_turn else stop_tokens(tokenizer, folder, template.tokenizer.eos_token, options.end_of_turn)
-    return Chat(f"{template.version} with jinja2 {importlib.metadata.version('jinja2')}", text,
+    return Chat(f"{template.version} with jinja2 {import_or_fail('jinja2', INSTALL).__version__}", text,
                 hashlib.sha256(template.all_text().encode()).hexdigest(), options.template_argument, date if template.reads_date() else None,
                 options.train_on, options.reasoning, options.generation_marks, ends, options.skip_bad)
 

@@ -15,88 +15,8 @@ import sys
 import unittest
 
 from script_test import ROOT, ScriptTest
+from tokenizers_double import TOKENIZERS
 
-# It logs what it is given. It kills the tool, or takes its time, if a text asks for it and a file is there.
-TOKENIZERS = """
-import json, os, pathlib, re, signal, time, types
-__version__ = "1.2.3"
-
-class ByteLevel:
-    @staticmethod
-    def alphabet():
-        return ["a", "b"]
-
-pre_tokenizers = types.SimpleNamespace(ByteLevel=ByteLevel)
-
-class Encoding:
-    def __init__(self, ids):
-        self.ids = ids
-
-class Tokenizer:
-    @classmethod
-    def from_file(cls, path):
-        self = cls()
-        try:
-            self.__dict__.update(json.loads(pathlib.Path(path).read_text()))
-        except ValueError as error:
-            raise Exception(f"expected value ({error})")
-        self.calls = []
-        self.truncation = self.padding = None
-        self.encode_special_tokens = False
-        return self
-
-    @classmethod
-    def from_str(cls, text):
-        (pathlib.Path(__file__).parent / "changed").write_text(text)
-        return cls.from_file(pathlib.Path(__file__).parent / "changed")
-
-    def get_added_tokens_decoder(self):
-        return {self.vocab[token]: types.SimpleNamespace(content=token, special=token != "plain") for token in self.added}
-
-    def tokens_of(self, text):
-        added = [token for token in self.added if token == "plain" or not self.encode_special_tokens]
-        return re.findall("|".join([*map(re.escape, added), "."]), text, re.DOTALL)
-
-    def no_truncation(self):
-        self.calls.append("truncation")
-
-    def no_padding(self):
-        self.calls.append("padding")
-
-    def get_vocab(self, with_added_tokens):
-        assert with_added_tokens
-        return self.vocab
-
-    def token_to_id(self, token):
-        return self.vocab.get(token)
-
-    def encode_batch_fast(self, texts, add_special_tokens):
-        assert self.calls == ["truncation", "padding"] and os.environ["TOKENIZERS_PARALLELISM"] == "false"
-        here = pathlib.Path(__file__).parent
-        for text in texts:
-            if text == "unknown":
-                raise Exception("WordLevel error: Missing [UNK] token")
-            if text.startswith("wait"):
-                time.sleep(1.2)
-            if text.startswith("kill") and (here / "kill").exists():
-                # The text before this one is finished by then.
-                while b'"task": 1,' not in pathlib.Path("out.partial/journal").read_bytes():
-                    time.sleep(0.01)
-                os.kill(os.getppid(), signal.SIGKILL)
-                time.sleep(60)
-            if text.startswith("fall"):
-                os.kill(os.getpid(), signal.SIGKILL)
-            if text.startswith("maps"):
-                maps = [pathlib.Path(f"/proc/{process}/maps").read_text() for process in (os.getpid(), os.getppid())]
-                (here / "maps").write_text("\\n".join(line for line in "".join(maps).splitlines() if "/dev/shm/" in line))
-            with open(here / "log", "a") as log:
-                log.write(text[:4] + "\\n")
-        first, last = ([self.first], self.last) if add_special_tokens else ([], [])
-        # "_" has no token.
-        lost = [self.model["vocab"][self.model["unk_token"]]] if self.model.get("unk_token") else []
-        ids = lambda token: lost if token == "_" else [self.vocab[token]]
-        return [Encoding(first + [i for token in self.tokens_of(text) for i in ids(token)] + last) for text in texts]
-"""
 ALPHABET = {letter: i for i, letter in enumerate("abcdefghijklmnopqrstuvwxyz \n\u00e9")}
 LETTERS, EOD = len(ALPHABET), 500
 
