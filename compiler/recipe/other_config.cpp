@@ -1,6 +1,7 @@
 #include "compiler/recipe/other_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 
@@ -154,6 +155,9 @@ auto OtherConfig::Take(const std::vector<std::string_view>& names, std::string_v
       Miss(name, fmt::format("it is no {}; the default {} is taken", TypeOf(default_text),
                              default_text.empty() ? "of the trainer" : default_text));
       continue;
+    }
+    if (TypeOf(found->second) == "number" && !std::isfinite(std::strtod(found->second.c_str(), nullptr))) {
+      Refuse(name, "it has to be a finite number");
     }
     if (!last.empty()) {
       Miss(last, fmt::format("{} is there too, and holds", name));

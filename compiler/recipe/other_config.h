@@ -40,7 +40,7 @@ class OtherConfig {
   auto Has(std::string_view name) const -> bool { return values_.contains(name); }
   /// Returns the value of the last of these names that the configuration has, as TOML, or the default. Adds that the
   /// others of them, and values of another type than the default's, are not carried over. A default that is empty is a
-  /// number.
+  /// number. Adds a fault for a number that is not finite.
   auto Take(const std::vector<std::string_view>& names, std::string_view default_text) -> std::string;
   /// Returns a text without its quotes.
   auto TakeText(const std::vector<std::string_view>& names, std::string_view default_text) -> std::string;

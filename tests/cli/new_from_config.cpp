@@ -41,5 +41,17 @@ TEST(NewFromConfig, WritesNothingOfOtherFiles) {
   EXPECT_FALSE(std::filesystem::exists(folder / "made.toml"));
 }
 
+TEST(NewFromConfig, RefusesNumbersThatAreNotFinite) {
+  const TemporaryFolder folder;
+  for (const char* number : {"nan", "inf", "-inf"}) {
+    WriteText(folder / "train.toml",
+              fmt::format("[model]\nname = \"llama3\"\nflavor = \"debugmodel\"\n[optimizer]\nlr = {}\n", number));
+    const Finished made = RunProgram(Shardc(), {"new", folder / "made.toml", "--from", folder / "train.toml"});
+    EXPECT_EQ(made.exit_code, 3) << made.err;
+    EXPECT_THAT(made.err, HasSubstr(fmt::format("[optimizer] lr = {}: it has to be a finite number", number)));
+    EXPECT_FALSE(std::filesystem::exists(folder / "made.toml"));
+  }
+}
+
 }  // namespace
 }  // namespace shardc
