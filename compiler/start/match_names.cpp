@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/base/glob.h"
 #include "compiler/base/text/joined.h"
@@ -66,6 +67,42 @@ auto MatchNames(const std::vector<NamePattern>& patterns, const std::vector<std:
     choice = choice == NoRule ? NoRule : patterns[choice].rule;
   }
   return chosen;
+}
+
+/// Returns globs for a name, those that match most first: "model.*", "model.layers.*", ..., "model.layers.*.weight",
+/// and the name.
+static auto GlobsFor(std::string_view name) -> std::vector<std::string> {
+  std::vector<std::string> globs;
+  for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
+    globs.push_back(fmt::format("{}.*", name.substr(0, dot)));
+  }
+  globs.push_back(FoldedNames({name}).front());
+  globs.emplace_back(name);
+  return globs;
+}
+
+auto GlobsOf(const std::vector<std::string_view>& wanted, const std::vector<std::string_view>& names)
+    -> std::vector<std::string> {
+  const std::set<std::string_view> all_wanted(wanted.begin(), wanted.end());
+  std::vector<std::string> globs;
+  for (const std::string_view name : wanted) {
+    if (std::ranges::any_of(globs, [&](const std::string& glob) { return GlobMatches(glob, name); })) {
+      continue;
+    }
+    // A glob of one name would say less than the name.
+    const auto fits = [&](const std::string& glob) {
+      int64_t matches = 0;
+      const bool is_wanted = std::ranges::all_of(names, [&](std::string_view other) {
+        const bool is_match = GlobMatches(glob, other);
+        matches += is_match ? 1 : 0;
+        return !is_match || all_wanted.contains(other);
+      });
+      return is_wanted && (matches > 1 || glob == name);
+    };
+    const std::vector<std::string> candidates = GlobsFor(name);
+    globs.push_back(*std::ranges::find_if(candidates, fits));
+  }
+  return globs;
 }
 
 }  // namespace shardc

@@ -36,6 +36,10 @@ struct MatchMessages {
 auto MatchNames(const std::vector<NamePattern>& patterns, const std::vector<std::string_view>& names,
                 const MatchMessages& messages, Diagnostics& diags) -> std::vector<size_t>;
 
+/// Returns globs that match the wanted ones of the names and no other, few of them: "model.layers.2.*".
+auto GlobsOf(const std::vector<std::string_view>& wanted, const std::vector<std::string_view>& names)
+    -> std::vector<std::string>;
+
 /// Returns the patterns of rules that have one glob each, `match`.
 template <class Rule>
 auto PatternsOf(const std::vector<Rule>& rules) -> std::vector<NamePattern> {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "compiler/base/files.h"
+#include "compiler/base/glob.h"
 #include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
 #include "compiler/base/text/parse_whole.h"
@@ -242,6 +243,18 @@ static auto MatchedBy(const Located<std::vector<std::string>>& globs, const std:
   return Mapped<bool>(rules, [](const size_t rule) { return rule != NoRule; });
 }
 
+/// Returns "missing = [...]" with the globs that are there, unless they match nothing, and those of more names.
+static auto ListWith(std::string_view key, const Located<std::vector<std::string>>& there,
+                     const std::vector<std::string_view>& more, const std::vector<std::string_view>& names)
+    -> std::string {
+  std::vector<std::string> globs = *there;
+  std::erase_if(globs, [&](const std::string& glob) {
+    return std::ranges::none_of(names, [&](std::string_view name) { return GlobMatches(glob, name); });
+  });
+  std::ranges::copy(GlobsOf(more, names), std::back_inserter(globs));
+  return fmt::format("{} = {}", key, WriteToml(globs));
+}
+
 auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const SeedCheckpoint& seed,
                   const Recipe& recipe, Diagnostics& diags) -> std::vector<bool> {
   const FirstStart& first = *recipe.start.first;
@@ -250,6 +263,7 @@ auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const S
   loaded.flip();
   std::vector<std::string> missing;
   std::vector<std::string> shapes;
+  std::vector<std::string_view> not_loaded;
   for (size_t s = 0; s < specs.size(); ++s) {
     if (!loaded[s]) {
       continue;
@@ -258,16 +272,20 @@ auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const S
     const Dims& shape = parts.shapes.find(name)->second;
     const auto tensor = seed.manifest.tensors.find(name);
     if (tensor == seed.manifest.tensors.end()) {
+      not_loaded.push_back(names[s]);
       missing.push_back(name == specs[s].name ? name : fmt::format("{} for {}", name, specs[s].name));
     } else if (tensor->second.shape != shape) {
+      not_loaded.push_back(names[s]);
       shapes.push_back(fmt::format("{} is {} there, {} here", name, ToText(tensor->second.shape), ToText(shape)));
     }
   }
+  const std::string help = fmt::format("to begin them by their init rules, write into start.first: {}",
+                                       ListWith("missing", first.missing, not_loaded, names));
   if (!missing.empty()) {
-    diags.Report(first.from().at, DiagnosticKind::SeedParameterMissing, FirstOf(missing));
+    diags.Build(first.from().at, DiagnosticKind::SeedParameterMissing, FirstOf(missing)).Help(help).Emit();
   }
   if (!shapes.empty()) {
-    diags.Report(first.from().at, DiagnosticKind::SeedShape, FirstOf(shapes, "; "));
+    diags.Build(first.from().at, DiagnosticKind::SeedShape, FirstOf(shapes, "; ")).Help(help).Emit();
   }
   return loaded;
 }
@@ -295,7 +313,10 @@ auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const Te
     diags.Report(first.unused.at, DiagnosticKind::SeedTensorUsed, FirstOf(used));
   }
   if (!left.empty()) {
-    diags.Report(first.from().at, DiagnosticKind::SeedTensorLeft, FirstOf(left));
+    diags.Build(first.from().at, DiagnosticKind::SeedTensorLeft, FirstOf(left))
+        .Help(fmt::format("to leave them, write into start.first: {}",
+                          ListWith("unused", first.unused, {left.begin(), left.end()}, names)))
+        .Emit();
   }
 }
 
