@@ -47,8 +47,8 @@ static auto Examine(const Descriptor& directory, FoundCheckpoint& found) -> Stat
   auto manifest = ManifestFromText(text);
   FAIL_IF(!manifest, ExitCode::Checkpoint, "{}: {}", ManifestName, manifest.error().message);
   found.manifest = *std::move(manifest);
-  FAIL_IF(found.state == CheckpointState::Whole && CheckpointName(found.manifest->step) != found.name,
-          ExitCode::Checkpoint, "its manifest is of step {}", found.manifest->step);
+  FAIL_IF(IsCheckpointName(found.name) && CheckpointName(found.manifest->step) != found.name, ExitCode::Checkpoint,
+          "its manifest is of step {}", found.manifest->step);
   return CheckSizes(directory, *found.manifest);
 }
 
@@ -57,7 +57,7 @@ static auto ExamineAt(const Descriptor& parent, const std::string& name, Checkpo
   if (const auto status = StatusAt(parent, name); status) {
     found.written_ns = status->written_ns;
   }
-  const auto directory = OpenDirectoryAt(parent, name);
+  const auto directory = OpenDirectory(PosixFs(), found.path);
   const auto names = directory ? ListDirectory(*directory) : directory.error();
   for (const std::string& file : names ? *names : std::vector<std::string>()) {
     if (const auto status = StatusAt(*directory, file); status && status->kind == EntryKind::File) {
@@ -77,7 +77,11 @@ auto FindCheckpoints(const std::string& path) -> ErrorOr<FoundCheckpoints> {
   namespace fs = std::filesystem;
   std::error_code unknown;
   fs::path folder = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
-  const std::string only = StateByName(folder.filename().string()) ? folder.filename().string() : "";
+  std::string only = StateByName(folder.filename().string()) ? folder.filename().string() : "";
+  if (only.empty() && fs::exists(folder / ManifestName, unknown)) {
+    folder = fs::canonical(folder, unknown);
+    only = folder.filename().string();
+  }
   if (!only.empty()) {
     folder = folder.has_parent_path() ? folder.parent_path() : ".";
   } else if (fs::is_directory(folder / "checkpoints", unknown)) {
@@ -93,8 +97,10 @@ auto FindCheckpoints(const std::string& path) -> ErrorOr<FoundCheckpoints> {
   std::map<std::string, int64_t> newest;
   for (const std::string& name : *names) {
     const auto state = StateByName(name);
-    if (state && (only.empty() || name == only)) {
-      const FoundCheckpoint& own = found.all.emplace_back(ExamineAt(*parent, name, *state));
+    if (only.empty() ? state.has_value() : name == only) {
+      const FoundCheckpoint& own =
+          found.all.emplace_back(ExamineAt(*parent, name, state.value_or(CheckpointState::Whole)));
+      found.all.back().is_copy = !state.has_value();
       if (own.state == CheckpointState::Whole) {
         int64_t& step = newest.emplace(own.manifest->run_id, -1).first->second;
         step = std::max(step, own.manifest->step);

@@ -29,6 +29,8 @@ struct FoundCheckpoint {
   std::optional<Manifest> manifest;
   /// True for the whole one of its run with the highest step: the one that the run would continue from.
   bool is_newest = false;
+  /// True if no save gives such a name: a copy.
+  bool is_copy = false;
 };
 
 struct FoundCheckpoints {
@@ -38,8 +40,8 @@ struct FoundCheckpoints {
   std::vector<FoundCheckpoint> all;
 };
 
-/// Returns what is in a directory of checkpoints, in that of a run directory, or of a checkpoint that one alone. Names
-/// that no save makes are left out. Errors: Checkpoint if nothing is found.
+/// Returns what is in a directory of checkpoints, in that of a run directory, or of a checkpoint that one alone, also
+/// of a copy with another name. Else names that no save makes are left out. Errors: Checkpoint if nothing is found.
 auto FindCheckpoints(const std::string& path) -> ErrorOr<FoundCheckpoints>;
 
 }  // namespace shardc

@@ -214,6 +214,9 @@ static auto RemoveCheckpoints(const CheckpointOptions& options) -> Status {
   for (const std::string& path : options.paths) {
     ASSIGN_OR_RETURN(auto found, FindCheckpoints(path));
     for (const FoundCheckpoint& own : found.all) {
+      FAIL_IF(own.is_copy, ExitCode::Usage,
+              "{} is not removed: no save gives such a name, so that it is a copy of yours; nothing was removed",
+              own.path);
       lines.push_back(fmt::format("{}  {}", PrintableLine(own.path), FormatMemory(Bytes{own.bytes})));
       bytes += own.bytes;
     }

@@ -38,7 +38,8 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
     if (!IsCheckpointName(name)) {
       continue;
     }
-    auto directory = OpenDirectoryAt(parent, name);
+    // By its path: a checkpoint may be a link to a directory elsewhere, as it may where it is named.
+    auto directory = OpenDirectory(fs, dir + "/" + name);
     auto manifest = directory ? ReadManifest(*directory) : directory.error();
     if (!manifest) {
       skipped.push_back(fmt::format("{}: {}", name, manifest.error().message));

@@ -133,6 +133,29 @@ TEST(CheckpointCommand, ListsWhatIsThere) {
   EXPECT_THAT(none.err, HasSubstr(empty.path() + " has no checkpoint: it has neither manifest.json nor config.json"));
 }
 
+TEST(CheckpointCommand, ListsLinksAndCopies) {
+  const Saved saved(TwoByTwo, {10, 20});
+  std::filesystem::rename(saved / "step-00000020", saved / "elsewhere");
+  std::filesystem::create_directory_symlink(saved / "elsewhere", saved / "step-00000020");
+  const auto listed = [](const std::string& path) {
+    const Said said = Checkpoint({"list", path, "--format", "json"});
+    EXPECT_EQ(said.code, ExitCode::Ok) << said.err;
+    std::vector<std::string> lines;
+    for (const json& entry : json::parse(said.out)) {
+      lines.push_back(fmt::format("{} {} {}", std::filesystem::path(entry["path"]).filename().string(),
+                                  std::string(entry["state"]), entry["step"].get<int64_t>()));
+    }
+    return lines;
+  };
+  EXPECT_THAT(listed(saved.run()), ElementsAre("step-00000010 whole 10", "step-00000020 whole 20"));
+  EXPECT_THAT(listed(saved / "elsewhere"), ElementsAre("elsewhere whole 20"));
+  EXPECT_THAT(listed(saved / "elsewhere/"), ElementsAre("elsewhere whole 20"));
+  const Said said = Checkpoint({"remove", saved / "elsewhere", "--yes"});
+  EXPECT_EQ(said.code, ExitCode::Usage);
+  EXPECT_THAT(said.err, HasSubstr("elsewhere is not removed: no save gives such a name"));
+  EXPECT_EQ(Checkpoint({"verify", saved / "elsewhere"}).code, ExitCode::Ok);
+}
+
 TEST(CheckpointCommand, ShowsWhatOneHolds) {
   const Saved saved(TwoByTwo, {10, 20});
   const Said said = Checkpoint({"show", saved.run()});

@@ -200,7 +200,7 @@ TEST(Checkpoint, WhatIsNoCheckpointIsSkippedWithItsReason) {
   ASSERT_TRUE(SaveSmall(plan, 1).ok());
   std::filesystem::create_directory(folder / "step-00000002");
   std::filesystem::copy(folder / "step-00000001", folder / "step-00000003");
-  std::filesystem::create_directory_symlink(folder / "step-00000001", folder / "step-00000004");
+  std::filesystem::create_directory_symlink(folder / "gone", folder / "step-00000004");
   WriteText(folder / "step-00000005", "a file");
   std::filesystem::create_directory(folder / "step-00000006");
   WriteText(folder / "step-00000006/manifest.json", "{}");

@@ -158,8 +158,19 @@ TEST(Resume, AnotherRunsCheckpointsAreNotTouched) {
   EXPECT_EQ(ContentsOf(training / "shared"), before);
 }
 
+TEST(Resume, FollowsALinkToACheckpoint) {
+  const Training training({"train.steps=20"});
+  ASSERT_EQ(training.Run().status, 0);
+  const std::string newest = training / "run/checkpoints/step-00000020";
+  std::filesystem::rename(newest, training / "elsewhere");
+  std::filesystem::create_directory_symlink(training / "elsewhere", newest);
+  const Outcome rest = training.Run("run", {"train.steps=22"});
+  EXPECT_EQ(rest.status, 0) << rest.err;
+  EXPECT_THAT(rest.err, HasSubstr("step-00000020 at step 20\n"));
+}
+
 // The message ends with what to type.
-TEST(Resume, RefusalOffersWeights) {
+TEST(Resume, RefusalOffersAnotherRun) {
   const Training training({"train.steps=2", "train.eval_every=0"});
   ASSERT_EQ(training.Run().status, 0);
   WriteBin(training / "other.bin", EasyTokens(5000));
