@@ -30,15 +30,20 @@ auto CommonNames(const ManifestData& side, const ManifestData& other) -> std::st
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// Does the order of a mixture's sources count? That of a run decides which of two is due first; a stage may have
+/// another.
+enum class SourceOrder : uint8_t { Same, Any };
+
 /// Compares what the sources of two mixtures read that both have. Shares are compared by samples (MatchWeights).
-auto CompareSources(Differences& data, const ManifestData& there, const ManifestData& here) -> void {
+auto CompareSources(Differences& data, const ManifestData& there, const ManifestData& here, SourceOrder order) -> void {
   const auto kind = [](const ManifestData& side) -> std::string {
     return side.sources.empty()
                ? "one stream"
                : fmt::format("{}", fmt::join(Mapped<std::string_view>(side.sources, &ManifestSource::name), ", "));
   };
   constexpr std::string_view Read = "`data.tokens` or `data.source`: what is read";
-  if (there.sources.empty() || here.sources.empty() || CommonNames(there, here) != CommonNames(here, there)) {
+  if (there.sources.empty() || here.sources.empty() ||
+      (order == SourceOrder::Same && CommonNames(there, here) != CommonNames(here, there))) {
     data.Compare(Read, kind(there), kind(here));
     return;
   }
@@ -87,7 +92,7 @@ auto CompareData(const ManifestData& there, const ManifestData& here) -> Differe
     data.Compare("what the token files hold (`data.tokens`, `data.targets`, `data.eval`, `data.format`)",
                  there.fingerprint, here.fingerprint);
   } else {
-    CompareSources(data, there, here);
+    CompareSources(data, there, here, SourceOrder::Same);
     if (data.empty()) {
       data.Compare("what `data.eval` gives", FingerprintOfEval(there), FingerprintOfEval(here));
     }
@@ -165,7 +170,7 @@ auto OtherFiles(const ManifestData& there, const CheckpointReaderOptions& option
     const std::string& tokens = options.source_fingerprints.front();
     data.Compare("what `data.tokens` holds", there.fingerprint.substr(0, tokens.size()), tokens);
   } else {
-    CompareSources(data, there, here);
+    CompareSources(data, there, here, SourceOrder::Any);
   }
   if (data.empty()) {
     CompareDigests(data, there, here, false);

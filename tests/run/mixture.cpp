@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 
+#include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/text.h"
 #include "runtime/core/runner.h"
 #include "runtime/init/initial_values.h"
@@ -243,6 +244,22 @@ TEST(MixedRun, AnotherMeshContinuesTheSameRun) {
 }
 
 // A weight may have no value at a step that the recipe's check passed over: then the run does not begin.
+// A stage finds the sources of the one before by their names.
+TEST(MixedRun, StageHasSourcesInAnyOrder) {
+  const MixedTraining training({"train.steps=20"});
+  ASSERT_EQ(training.Run("first").status, 0);
+  const Outcome second = training.Run("second", {"start.run_id=second", "train.steps=2",
+                                                 "data.source=[{name=\"digits\", tokens=[\"digits.bin\"], weight=1}, "
+                                                 "{name=\"words\", tokens=[\"tokens.bin\"], weight=1}]",
+                                                 "start.first={ continue = \"first\", reset = [\"schedule\"] }"});
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("the data go on after 240 samples"));
+  const auto manifest = ManifestFromText(ReadText(training / "second/checkpoints/step-00000002/manifest.json"));
+  ASSERT_TRUE(manifest.ok());
+  EXPECT_EQ(manifest->data.sources[0].name, "digits");
+  EXPECT_LT(manifest->data.first_samples[0], manifest->data.first_samples[1]);
+}
+
 TEST(MixedRun, FaultyWeightsOfAPlanEndTheStart) {
   const MixedTraining training;
   const Plan plan = training.Compile();
