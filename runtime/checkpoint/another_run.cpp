@@ -23,11 +23,11 @@ auto OptionsOfAnotherRun(const CheckpointReaderOptions& refused) -> std::string 
                      is_named ? fmt::format(" --run-dir '{}-{}'", folder, number) : "");
 }
 
-auto StartFromParameters(const CheckpointReaderOptions& options) -> std::string {
-  return fmt::format(
-      "start another run from these parameters, with moments of 0: {} --set 'start.first={{ seed = \"{}\" "
-      "}}'",
-      OptionsOfAnotherRun(options), AbsolutePath(options.path));
+auto GoOnInAnotherRun(const Manifest& manifest, const CheckpointReaderOptions& options) -> std::string {
+  const bool goes_on = manifest.optimizer == options.plan->run.optimizer;
+  return fmt::format("start another run from {}: {} --set 'start.first={{ {} = \"{}\" }}'",
+                     goes_on ? "this checkpoint, which keeps its moments" : "these parameters, with moments of 0",
+                     OptionsOfAnotherRun(options), goes_on ? "continue" : "seed", AbsolutePath(options.path));
 }
 
 auto HasParametersOf(const Manifest& manifest, const Plan& plan) -> bool {

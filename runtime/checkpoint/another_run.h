@@ -12,8 +12,9 @@ namespace shardc {
 /// one, in a folder that does not exist yet.
 auto OptionsOfAnotherRun(const CheckpointReaderOptions& refused) -> std::string;
 
-/// Returns the way to go on from the parameters of a checkpoint alone, as the end of a sentence.
-auto StartFromParameters(const CheckpointReaderOptions& options) -> std::string;
+/// Returns the way to go on from a checkpoint in another run, as the end of a sentence: with its moments, if the
+/// optimizer is the same, else from its parameters alone.
+auto GoOnInAnotherRun(const Manifest& manifest, const CheckpointReaderOptions& options) -> std::string;
 
 /// Returns true if the parameters of the checkpoint are those of the plan, with its shapes.
 auto HasParametersOf(const Manifest& manifest, const Plan& plan) -> bool;

@@ -140,12 +140,12 @@ auto MatchWeights(const Manifest& manifest, const CheckpointReaderOptions& optio
   FAIL_IF(other >= 0 && !weights.empty(), ExitCode::Checkpoint,
           "checkpoint of a run over other data: by `data.source.weight`, step {} has other samples than it was "
           "trained on: {}; put it back, or {}",
-          other, weights.Text(), StartFromParameters(options));
+          other, weights.Text(), GoOnInAnotherRun(manifest, options));
   FAIL_IF(other >= 0, ExitCode::Checkpoint,
           "train.steps is {} in the checkpoint, {} in this run, and with it the weights of the sources give step "
           "{} other samples "
           "than it was trained on; put it back, or {}",
-          there.steps, plan.run.steps, other, StartFromParameters(options));
+          there.steps, plan.run.steps, other, GoOnInAnotherRun(manifest, options));
   return Success{};
 }
 
@@ -158,7 +158,7 @@ auto DescribedData(const CheckpointReaderOptions& options) -> ManifestData {
 auto MatchData(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
   const Differences data = CompareData(manifest.data, DescribedData(options));
   FAIL_IF(!data.empty(), ExitCode::Checkpoint, "checkpoint of a run over other data: {}; put it back, or {}",
-          data.Text(), StartFromParameters(options));
+          data.Text(), GoOnInAnotherRun(manifest, options));
   return MatchWeights(manifest, options);
 }
 

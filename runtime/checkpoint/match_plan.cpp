@@ -168,7 +168,7 @@ auto MatchOptimizer(const Manifest& manifest, const CheckpointReaderOptions& opt
   FAIL_IF(manifest.optimizer != plan.run.optimizer, ExitCode::Checkpoint,
           "checkpoint of a run with another optimizer: `optimizer.name` is {} in the checkpoint, {} in this run; "
           "put it back, or {}",
-          ToText(manifest.optimizer), ToText(plan.run.optimizer), StartFromParameters(options));
+          ToText(manifest.optimizer), ToText(plan.run.optimizer), GoOnInAnotherRun(manifest, options));
   for (const StateRole role : OptimizerRoles) {
     const bool is_there = std::ranges::any_of(
         manifest.tensors, [&](const auto& tensor) { return RolesOf(manifest, tensor.second).contains(role); });
@@ -179,7 +179,7 @@ auto MatchOptimizer(const Manifest& manifest, const CheckpointReaderOptions& opt
             "checkpoint of a run with other settings of {}: the run keeps {} {}, and these settings keep {}; put "
             "the keys of [optimizer] back, or {}",
             ToText(plan.run.optimizer), is_there ? "a" : "no", ToText(role), is_here ? "one" : "none",
-            StartFromParameters(options));
+            GoOnInAnotherRun(manifest, options));
   }
   return Success{};
 }
@@ -273,7 +273,7 @@ auto MatchState(const Manifest& manifest, const CheckpointReaderOptions& options
     };
     return Fail(ExitCode::Checkpoint, "`optimizer.frozen` is another{}{}; put it back, or {}",
                 part("frozen here and trained there", frozen_here), part("trained here and frozen there", frozen_there),
-                StartFromParameters(options));
+                GoOnInAnotherRun(manifest, options));
   }
   if (!state.missing.empty() || !state.unexpected.empty()) {
     std::string text;
@@ -294,7 +294,7 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
   const bool resume = options.purpose == ReadPurpose::Resume;
   const std::string remedy = !resume ? "use the recipe that made it, for which the directory of its run stands"
                              : HasParametersOf(manifest, plan)
-                                 ? "put it back, or " + StartFromParameters(options)
+                                 ? "put it back, or " + GoOnInAnotherRun(manifest, options)
                                  : "put it back, or start another run: " + OptionsOfAnotherRun(options);
   RETURN_IF_ERROR(MatchModel(manifest, plan, remedy));
   if (resume) {

@@ -100,7 +100,7 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
        {"checkpoint " + newest,
         "checkpoint of a run over other data: what the token files hold (`data.tokens`, `data.targets`, `data.eval`, "
         "`data.format`) is 1 file, 40000 tokens,",
-        "in the checkpoint, 1 file, 5000 tokens,", "put it back, or start another run from these parameters"}},
+        "in the checkpoint, 1 file, 5000 tokens,", "put it back, or start another run from this checkpoint"}},
       {{"data.seed=3"}, 5, {"data.seed is 0 in the checkpoint, 3 in this run"}},
       {{"start.run_id=other"}, 5, {"step-00000020: it belongs to run tiny", "set `checkpoint.dir` to another folder"}},
       // Some terabytes.
