@@ -296,8 +296,9 @@ auto FlopsText(const Report& report) -> std::string {
   const auto on_all = [&](Flops flops) { return FormatFlops(static_cast<double>(flops.value) * ranks); };
   std::string out = Wrapped(
       fmt::format(
-          "FLOPs per step: {} on all ranks, {} per rank (2mnk per matrix product; causal attention counted half)",
-          on_all(report.flops.model), FormatFlops(report.flops.model)),
+          "FLOPs per step: {} on all ranks, {} per rank (2mnk per matrix product; causal attention counted half{})",
+          on_all(report.flops.model), FormatFlops(report.flops.model),
+          report.plan->data.splits_documents() ? ", as if each sample were one document: at most" : ""),
       2);
   if (report.flops.recompute.value > 0) {
     out += fmt::format("  and recomputation: {} on all ranks, {} per rank\n", on_all(report.flops.recompute),
