@@ -23,6 +23,7 @@ auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<s
                     .seq = plan.data.seq,
                     .eval_tokens = plan.data.eval_tokens,
                     .tokens_per_step = plan.run.tokens_per_step,
+                    .pack = plan.data.pack,
                     .sources = {},
                     .steps = plan.data.is_mixture() ? plan.run.steps : 0,
                     .first_samples = {}};
@@ -124,6 +125,9 @@ auto ToText(const Manifest& manifest) -> std::string {
                   {"seq", manifest.data.seq},
                   {"eval_tokens", manifest.data.eval_tokens},
                   {"tokens_per_step", manifest.data.tokens_per_step}};
+  if (manifest.data.pack != Pack::Stream) {
+    body["data"]["pack"] = std::string(ToText(manifest.data.pack));
+  }
   if (!manifest.data.digests.empty()) {
     body["data"]["digests"] = manifest.data.digests;
   }

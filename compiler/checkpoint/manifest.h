@@ -80,6 +80,8 @@ struct ManifestData {
   int64_t seq = 0;
   int64_t eval_tokens = 0;
   int64_t tokens_per_step = 0;
+  /// How samples are filled, which the numbers of samples depend on.
+  Pack pack = Pack::Stream;
   /// Of a mixture; one token stream has none.
   std::vector<ManifestSource> sources;
   /// That the run was to have, which weights may depend on. Of a mixture; else 0.

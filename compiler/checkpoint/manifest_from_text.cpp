@@ -227,6 +227,9 @@ auto ReadData(const JsonReader& object, Manifest& manifest) -> Status {
   READ(seed, object.Member("seed"));
   FAIL_IF(!seed->is_number_unsigned(), ExitCode::Checkpoint, "\"data\": seed is no whole number");
   manifest.data.seed = seed->get<uint64_t>();
+  if (object.Has("pack")) {
+    READ(manifest.data.pack, object.Enum<Pack>("pack"));
+  }
   if (object.Has("digests")) {
     const json* digests = nullptr;
     READ(digests, object.List("digests"));

@@ -90,6 +90,7 @@ auto StageFault(const Manifest& manifest, const Plan& plan, const KeepsPart& kee
   compare(StagePart::Data, "data", std::string_view(kind(!data.sources.empty())), kind(plan.data.is_mixture()));
   compare(StagePart::Data, "data.order", ToText(data.order), ToText(plan.data.order));
   compare(StagePart::Data, "data.seed", data.seed, plan.data.seed);
+  compare(StagePart::Data, "data.pack", ToText(data.pack), ToText(plan.data.pack));
   compare(StagePart::Data, "data.eval_tokens", data.eval_tokens, plan.data.eval_tokens);
   compare(StagePart::Data, "model.seq", data.seq, plan.data.seq);
   return faults;

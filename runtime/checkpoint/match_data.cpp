@@ -102,6 +102,7 @@ auto CompareData(const ManifestData& there, const ManifestData& here) -> Differe
   }
   data.Compare("data.order", ToText(there.order), ToText(here.order));
   data.Compare("data.seed", there.seed, here.seed);
+  data.Compare("data.pack", ToText(there.pack), ToText(here.pack));
   data.Compare("data.eval_tokens", there.eval_tokens, here.eval_tokens);
   data.Compare("model.seq", there.seq, here.seq);
   data.Compare("`batch.global`: tokens per step", there.tokens_per_step, here.tokens_per_step);

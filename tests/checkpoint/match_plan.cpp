@@ -27,6 +27,8 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
       {"key", [](Plan& p) { p.model["tied"] = "true"; }, "tied is not given in the checkpoint, true in this run"},
       {"order", [](Plan& p) { p.data.order = SampleOrder::Sequential; },
        "data.order is shuffled in the checkpoint, sequential in this run"},
+      {"pack", [](Plan& p) { p.data.pack = Pack::BestFit; },
+       "data.pack is stream in the checkpoint, best-fit in this run"},
       {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 in the checkpoint, 3 in this run"},
       {"batch", [](Plan& p) { p.run.tokens_per_step = 48; },
        "`batch.global`: tokens per step is 24 in the checkpoint, 48 in this run"},
