@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "compiler/checkpoint/digest.h"
 #include "compiler/data/megatron_index.h"
 
 namespace shardc {
@@ -170,6 +171,10 @@ auto DocumentTable::OfLengths(const std::string& path, std::span<const int64_t> 
   table.ends_.resize(lengths.size());
   std::inclusive_scan(lengths.begin(), lengths.end(), table.ends_.begin());
   return table;
+}
+
+auto DocumentTable::Digest() const -> std::string {
+  return shardc::ToText(DigestBytesOf(ends_.data(), std::ssize(ends_) * static_cast<int64_t>(sizeof(ends_.front()))));
 }
 
 auto DocumentTable::DocumentOf(int64_t id) const -> int64_t {

@@ -33,6 +33,8 @@ class DocumentTable {
   auto IdsOf(int64_t document) const -> Interval {
     return {document == 0 ? 0 : ends_[static_cast<size_t>(document - 1)], ends_[static_cast<size_t>(document)]};
   }
+  /// Returns a digest of where all documents end.
+  auto Digest() const -> std::string;
   /// Returns the number of the document that has this id of the list. Requires: 0 <= id < num_ids().
   auto DocumentOf(int64_t id) const -> int64_t;
   /// Returns words for messages that name a document: "FILE: its document 3, of ids 120 to 260,".

@@ -38,6 +38,7 @@ auto SourceStream::Open(const DataSource& data, const TokenSource& source) -> Er
     stream.packed_train_ = std::make_unique<PackedSplit>(std::move(train));
     RETURN_IF_ERROR(stream.PackEval(data, source.too_long));
   }
+  stream.TakeFingerprint(source.too_long);
   return stream;
 }
 
@@ -55,6 +56,7 @@ auto SourceStream::OpenEval(const DataSource& data) -> ErrorOr<SourceStream> {
     RETURN_IF_ERROR(stream.PackEval(data, data.too_long));
     RETURN_IF_ERROR(CheckEvalSamples(data, stream.num_eval_samples_));
   }
+  stream.TakeFingerprint(data.too_long);
   return stream;
 }
 
@@ -67,8 +69,17 @@ auto SourceStream::PackEval(const DataSource& data, TooLong too_long) -> Status 
   return Success{};
 }
 
-auto SourceStream::Fingerprint() const -> std::string {
-  return tokens_->Fingerprint() + (targets_ ? "; its targets: " + targets_->Fingerprint() : "");
+auto SourceStream::TakeFingerprint(TooLong too_long) -> void {
+  fingerprint_ = tokens_->Fingerprint();
+  if (targets_) {
+    fingerprint_ += "; its targets: " + targets_->Fingerprint();
+  }
+  if (documents_) {
+    fingerprint_ += fmt::format("; {} documents, xxh3-128 {}", documents_->num_documents(), documents_->Digest());
+  }
+  if (packed_train_ || packed_eval_) {
+    fingerprint_ += fmt::format("; longer than a sample: {}", ToText(too_long));
+  }
 }
 
 auto SourceStream::num_train_samples() const -> int64_t {

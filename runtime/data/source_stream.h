@@ -30,7 +30,8 @@ class SourceStream {
   /// Counts the train samples of the first epoch. Cost: those of RowsOfEpoch, if documents are packed.
   auto num_train_samples() const -> int64_t;
   auto num_eval_samples() const -> int64_t { return num_eval_samples_; }
-  auto Fingerprint() const -> std::string;
+  /// Returns a text of what the samples depend on: ids, targets, where documents end, and what packing does to them.
+  auto Fingerprint() const -> const std::string& { return fingerprint_; }
 
   /// Returns the tokens of the train sample with this running number, over all epochs: one piece of seq tokens, which
   /// the targets go past by one, or the documents of a packed row. Requires: index >= 0.
@@ -44,6 +45,7 @@ class SourceStream {
   SourceStream() = default;
   auto FindDocuments(const DataSource& data, const FileList& list, int64_t document_end) -> Status;
   auto PackEval(const DataSource& data, TooLong too_long) -> Status;
+  auto TakeFingerprint(TooLong too_long) -> void;
   auto ids_of_train() const -> Interval { return {0, num_tokens() - eval_tokens_}; }
   auto ids_of_eval() const -> Interval { return {num_tokens() - eval_tokens_, num_tokens()}; }
 
@@ -60,6 +62,7 @@ class SourceStream {
   int64_t eval_tokens_ = 0;
   int64_t num_train_samples_ = 0;
   int64_t num_eval_samples_ = 0;
+  std::string fingerprint_;
 };
 
 }  // namespace shardc

@@ -9,6 +9,7 @@ namespace shardc {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using Numbers = std::vector<int32_t>;
 
 struct Places {
@@ -108,6 +109,24 @@ TEST_F(DocumentReader, UndeclaredEndIsRefused) {
   DataSource data = DataOf({{1, 2, 0, 3, 4, 5, 0}});
   data.sources.front().document_end = -1;
   EXPECT_THAT(ErrorOf(data).message, HasSubstr("set `data.document_end` to the id that ends each"));
+}
+
+TEST_F(DocumentReader, FingerprintHasDocuments) {
+  const std::vector<int64_t> ids{1, 2, 0, 3, 4, 5, 0, 6};
+  DataSource data = DataOf({ids}, Pack::BestFit);
+  const std::string first = Open(data)->Fingerprint();
+  EXPECT_THAT(first, HasSubstr("; 3 documents, xxh3-128 "));
+  EXPECT_THAT(first, HasSubstr("; longer than a sample: refuse"));
+  EXPECT_EQ(Open(data)->Fingerprint(), first);
+  // Documents elsewhere are other samples, and so are other rules.
+  data.sources.front().document_end = 2;
+  data.sources.front().too_long = TooLong::Cut;
+  EXPECT_THAT(Open(data)->Fingerprint(), Not(HasSubstr(first.substr(first.find("; 3 documents"), 30))));
+  data.sources.front().document_end = 0;
+  EXPECT_NE(Open(data)->Fingerprint(), first);
+  data.documents = Documents::Stream;
+  data.pack = Pack::Stream;
+  EXPECT_THAT(Open(data)->Fingerprint(), Not(HasSubstr("document")));
 }
 
 TEST_F(DocumentReader, TargetsOfSourceLieAtSamePlaces) {
