@@ -186,8 +186,9 @@ auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& fac
     const DocumentCounts& counts = of.counts;
     const auto documents = static_cast<double>(std::max<int64_t>(counts.documents, 1));
     const auto samples = static_cast<double>(std::max<int64_t>(of.samples, 1));
-    text += fmt::format("documents: {}{} of {} to {} tokens (mean {:.1f})", OfSource(of), Counted(counts.documents, "document"),
-                        counts.shortest, counts.longest, static_cast<double>(counts.tokens) / documents);
+    text += fmt::format("documents: {}{} of {} to {} tokens (mean {:.1f})", OfSource(of),
+                        Counted(counts.documents, "document"), counts.shortest, counts.longest,
+                        static_cast<double>(counts.tokens) / documents);
     text += of.empty == 0 ? "" : fmt::format(", and {} without tokens", of.empty);
     text += fmt::format("; {} in an epoch, with {:.1f} targets each on average", Counted(of.samples, "sample"),
                         static_cast<double>(of.targets) / samples);
