@@ -67,10 +67,12 @@ static auto MixtureTable(const MixtureUse& use) -> std::string {
 
 /// Returns a line on the files of data.eval; empty if the recipe names none.
 static auto EvalText(const DataSource& data) -> std::string {
-  return data.has_eval_files()
-             ? fmt::format("  evaluation: {} in files of their own, {}\n", Several(data.eval_file_tokens, "token"),
-                           Several((data.eval_file_tokens - 1) / data.seq, "sample"))
-             : "";
+  if (!data.has_eval_files()) {
+    return "";
+  }
+  const int64_t samples = data.packs() ? data.eval_file_samples : (data.eval_file_tokens - 1) / data.seq;
+  return fmt::format("  evaluation: {} in files of their own, {}\n", Several(data.eval_file_tokens, "token"),
+                     Several(samples, "sample"));
 }
 
 auto DataText(const Plan& plan, const MixtureUse& use) -> std::string {
