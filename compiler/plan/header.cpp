@@ -126,6 +126,10 @@ auto PutData(const PlanKeys& keys, DataSource& data) -> void {
   Put(keys.data.document_end, data.document_end);
   Put(keys.data.too_long, data.too_long);
   Put(keys.data.max_lost, data.max_lost);
+  if (data.is_synthetic()) {
+    // A sample that is made is one document.
+    data.pack = Pack::Stream;
+  }
   Put(keys.model.vocab, data.vocab);
   Put(keys.model.seq, data.seq);
   const auto& sources = keys.data.source;
