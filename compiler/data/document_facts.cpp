@@ -180,16 +180,37 @@ auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> St
   return Success{};
 }
 
+/// Returns "12 documents of 3 to 90 tokens (mean 31.5), and 1 without tokens".
+static auto LengthsText(const DocumentCounts& counts, int64_t empty) -> std::string {
+  const auto documents = static_cast<double>(std::max<int64_t>(counts.documents, 1));
+  return fmt::format("{} of {} to {} tokens (mean {:.1f}){}", Counted(counts.documents, "document"), counts.shortest,
+                     counts.longest, static_cast<double>(counts.tokens) / documents,
+                     empty == 0 ? "" : fmt::format(", and {} without tokens", empty));
+}
+
+auto StreamDocumentsText(const Plan& plan, int64_t threads) -> ErrorOr<std::string> {
+  const DataSource& data = plan.data;
+  std::string text;
+  for (const TokenSource& source : data.sources) {
+    if (data.splits_documents() || source.files.empty() ||
+        (data.format != TokenFormat::Megatron && source.document_end < 0)) {
+      continue;
+    }
+    ASSIGN_OR_RETURN(const auto table,
+                     DocumentTable::Find(TokenList(data, source), data.format, source.document_end, threads));
+    text += fmt::format("documents: {}{}; `data.documents` is \"stream\", so samples run across them\n",
+                        source.name.empty() ? "" : fmt::format("source {}: ", source.name),
+                        LengthsText(CountDocuments(table, {0, table.num_ids()}, std::nullopt), table.num_empty()));
+  }
+  return text;
+}
+
 auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& facts) -> std::string {
   std::string text;
   for (const DocumentFacts& of : facts) {
     const DocumentCounts& counts = of.counts;
-    const auto documents = static_cast<double>(std::max<int64_t>(counts.documents, 1));
     const auto samples = static_cast<double>(std::max<int64_t>(of.samples, 1));
-    text += fmt::format("documents: {}{} of {} to {} tokens (mean {:.1f})", OfSource(of),
-                        Counted(counts.documents, "document"), counts.shortest, counts.longest,
-                        static_cast<double>(counts.tokens) / documents);
-    text += of.empty == 0 ? "" : fmt::format(", and {} without tokens", of.empty);
+    text += fmt::format("documents: {}{}", OfSource(of), LengthsText(counts, of.empty));
     text += fmt::format("; {} in an epoch, with {:.1f} targets each on average", Counted(of.samples, "sample"),
                         static_cast<double>(of.targets) / samples);
     if (data.packs()) {

@@ -39,6 +39,10 @@ auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<std::vector<D
 /// Errors: ExitCode::RecipeRejected.
 auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> Status;
 
+/// Returns a line for each source of a plan that does not split documents, if the files say where they end: how many
+/// there are. Requires and errors: as LookAtDocuments, without files of targets.
+auto StreamDocumentsText(const Plan& plan, int64_t threads) -> ErrorOr<std::string>;
+
 /// Returns a line for each source: "documents: 12 documents of 3 to 90 tokens (mean 31.5); ...".
 auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& facts) -> std::string;
 

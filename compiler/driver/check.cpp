@@ -34,7 +34,8 @@ static auto ScanOnTerminal(ScanBar& bar) -> ScanOptions {
 /// scan found sound. Errors: documents that cannot be trained on.
 static auto JudgeDocuments(const Plan& plan) -> Status {
   ASSIGN_OR_RETURN(const auto facts, LookAtDocuments(plan, NumCores()));
-  fmt::print(stderr, "{}", Printable(DocumentsText(plan.data, facts)));
+  ASSIGN_OR_RETURN(const auto of_stream, StreamDocumentsText(plan, NumCores()));
+  fmt::print(stderr, "{}", Printable(of_stream + DocumentsText(plan.data, facts)));
   for (const DocumentFacts& of : facts) {
     RETURN_IF_ERROR(CheckKeepsTargets(plan.data, of));
   }

@@ -39,7 +39,30 @@ TEST_F(DocumentsOfFiles, CheckCountsAndJudges) {
   EXPECT_THAT(cut.err,
               HasSubstr("documents: 4 documents of 2 to 11 tokens (mean 5.2); 3 samples in an epoch, with 4.7 targets "
                         "each on average; 25 % padding; longer than a sample: 1 cut, 0 dropped, 0 split, 3 tokens "
-                        "lost\n"));
+                        "lost; attention takes 55.6 % of what it would without documents\n"));
+}
+
+TEST_F(DocumentsOfFiles, PlanHasRowsOfEvalFiles) {
+  const auto explain = [&](const std::string& too_long) {
+    return Ask({"plan", recipe_, "--explain", "--set", "data.too_long=" + too_long, "--set",
+                "data.eval=[\"tokens.bin\"]", "--set", "train.eval_every=5"});
+  };
+  const Finished split = explain("split");
+  EXPECT_EQ(split.exit_code, 0) << split.err;
+  EXPECT_THAT(split.out, HasSubstr("  evaluation: 21 tokens in files of their own, 3 samples\n"));
+  EXPECT_THAT(explain("drop").out, HasSubstr("2 samples\n"));
+  const Finished refused = explain("refuse");
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("has 11 tokens, and a sample 8 (`model.seq`)"));
+  EXPECT_THAT(refused.err, HasSubstr("[eval-files]"));
+}
+
+TEST_F(DocumentsOfFiles, MadeSamplesAreNotPacked) {
+  const Finished planned =
+      Ask({"plan", recipe_, "--unset", "data.tokens", "--unset", "data.format", "--unset", "data.document_end", "--set",
+           "data.synthetic=uniform", "--set", "data.eval_tokens=100", "--set", "train.eval_every=5"});
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.err, HasSubstr("`synthetic` makes samples that are one document each"));
 }
 
 TEST_F(DocumentsOfFiles, CheckWarnsOfUndeclaredEnd) {
