@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Prints what a checkpoint says after a prompt: `shardc sample` with a tokenizer of the package `tokenizers` on both ends.
 
-Usage: sample_text.py RECIPE --checkpoint DIR --tokenizer FILE|DIR --prompt TEXT [OPTION OF shardc sample ...]
+Usage: sample_text.py RECIPE --checkpoint DIR --tokenizer FILE|DIR [--chat] [--prompt TEXT] [OPTION OF shardc sample ...]
 
-Text is printed as it comes. The tokenizer is a tokenizer.json, or a folder that has one.
+Text is printed as it comes. The tokenizer is a tokenizer.json, or a folder that has one. With --chat the prompt is what a user says, each line
+of standard input if there is none. The tokenizer's chat template renders the conversation, as tokenize_text.py --chat does, and an answer
+ends with the end-of-turn token.
 """
 
 import argparse
@@ -11,6 +13,10 @@ import pathlib
 import shutil
 import subprocess
 import sys
+
+from chat_options import add_template_options
+from chat_template import ChatTemplate, stop_tokens
+from failure import end_with
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -49,23 +55,68 @@ def program() -> str:
     return found or sys.exit("error: shardc is not on the PATH")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("recipe")
-    parser.add_argument("--tokenizer", required=True, type=pathlib.Path)
-    parser.add_argument("--prompt", required=True)
-    options, others = parser.parse_known_args()
-    tokenizer = load(options.tokenizer)
-    ids = tokenizer.encode(options.prompt).ids
-    command = [program(), "sample", options.recipe, "--prompt-ids", ",".join(map(str, ids)), *others]
-    text = Text(lambda numbers: tokenizer.decode(numbers), ids)
-    print(options.prompt, end="", flush=True)
+def ids_after(recipe: str, ids: list[int], others: list[str], stops: set[int]):
+    """The ids that the model says, up to an end-of-turn token. Ends with the program's exit code if it fails."""
+    command = [program(), "sample", recipe, "--prompt-ids", ",".join(map(str, ids)), *others]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         for line in child.stdout:
-            print(text.add(int(line)), end="", flush=True)
-    print()
-    return child.returncode
+            if int(line) in stops:
+                child.terminate()
+                return
+            yield int(line)
+    if child.returncode != 0:
+        print(flush=True)
+        sys.exit(child.returncode)
+    if stops:
+        print("\nnote: no end-of-turn token came; --tokens-out takes more ids", file=sys.stderr)
+
+
+def say(recipe: str, tokenizer, ids: list[int], others: list[str], stops: set[int]) -> str:
+    """Prints what the model says, and returns it."""
+    text, whole = Text(lambda numbers: tokenizer.decode(numbers), ids), ""
+    for number in ids_after(recipe, ids, others, stops):
+        whole += (new := text.add(number))
+        print(new, end="", flush=True)
+    print(flush=True)
+    return whole
+
+
+def chat(options: argparse.Namespace, tokenizer, others: list[str]) -> None:
+    folder = options.tokenizer if options.tokenizer.is_dir() else options.tokenizer.parent
+    file = options.chat_template and options.chat_template.read_text()
+    template = ChatTemplate(folder, file, dict(options.template_argument), options.date)
+    stops = set(stop_tokens(tokenizer, folder, template.tokenizer.eos_token, options.end_of_turn).values())
+    # As tokenize_text.py has it: the template has all tokens around a text.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    messages = [{"role": "system", "content": options.system}] if options.system else []
+    for question in [options.prompt] if options.prompt is not None else map(str.strip, sys.stdin):
+        if not question:
+            continue
+        messages.append({"role": "user", "content": question})
+        text, _ = template.render(messages, None, prompt=True)
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        messages.append({"role": "assistant", "content": say(options.recipe, tokenizer, ids, others, stops)})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipe")
+    parser.add_argument("--tokenizer", required=True, type=pathlib.Path)
+    parser.add_argument("--prompt")
+    parser.add_argument("--chat", action="store_true", help="talks by the tokenizer's chat template, through transformers")
+    parser.add_argument("--system", help="what the system's message says")
+    add_template_options(parser)
+    options, others = parser.parse_known_args()
+    if options.prompt is None and not options.chat:
+        parser.error("--prompt is missing; without one, --chat reads what a user says")
+    tokenizer = load(options.tokenizer)
+    if options.chat:
+        end_with(lambda: chat(options, tokenizer, others), options.tokenizer, "")
+        return
+    print(options.prompt, end="", flush=True)
+    say(options.recipe, tokenizer, tokenizer.encode(options.prompt).ids, others, set())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

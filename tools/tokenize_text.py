@@ -22,9 +22,7 @@ command goes on from there. OUT.bin, OUT.idx and OUT.sources.json appear when al
 import argparse
 import collections
 import concurrent.futures
-import datetime
 import itertools
-import json
 import os
 import pathlib
 import sys
@@ -32,6 +30,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+from chat_options import add_template_options
 from failure import Failure, end_with
 from tokenize_chats import ChatWorker
 from tokenize_inputs import MIB, Job, Task, parquet_file
@@ -137,23 +136,6 @@ def run_tasks(output: Output, processes: int) -> None:
             raise Failure(f"{path} was written to while it was read; remove {output.folder} to begin again")
 
 
-def template_argument(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"{text} is not NAME=VALUE")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
-
-
-def date(text: str) -> str:
-    try:
-        return str(datetime.date.fromisoformat(text))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not a date, such as 2026-07-31") from None
-
-
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 
@@ -185,15 +167,10 @@ def parse() -> argparse.Namespace:
     chat_options = [
         chat.add_argument("--train-on", default="all", choices=("all", "last"), help="turns of the assistant that are trained (default: all)"),
         chat.add_argument("--reasoning", default="keep", choices=("keep", "drop"), help="of the assistant's messages (default: keep)"),
-        chat.add_argument("--end-of-turn", action="append", default=[], metavar="TOKEN", help="one more token that ends turns, beside the "
-                          "eos_token and those of generation_config.json"),
         chat.add_argument("--no-end-of-turn", action="store_true", help="trained turns need not end with such a token"),
         chat.add_argument("--generation-marks", default="use", choices=("use", "ignore"), help="a template's {%% generation %%}: by default only "
                           "what it marks is trained"),
-        chat.add_argument("--chat-template", type=pathlib.Path, metavar="FILE", help="takes the place of the tokenizer's own"),
-        chat.add_argument("--template-argument", action="append", default=[], type=template_argument, metavar="NAME=VALUE", help="a variable of the "
-                          "template, such as enable_thinking=false; a value is JSON or a text"),
-        chat.add_argument("--date", type=date, metavar="YYYY-MM-DD", help="what a template that asks for the date is given (default: today)"),
+        *add_template_options(chat),
         chat.add_argument("--skip-bad", action="store_true", help="leaves out conversations that are not sound, at most 1 %% of them; by "
                           "default the first ends the program"),
     ]

@@ -100,6 +100,13 @@ class Tokenizer:
             with open(here / "log", "a") as log:
                 log.write(text[:4] + "\\n")
 
+    def encode(self, text, add_special_tokens):
+        assert self.calls == ["truncation", "padding"] and not add_special_tokens
+        return Encoding([self.vocab[token] for token in self.tokens_of(text)])
+
+    def decode(self, ids):
+        return "".join(token for i in ids for token, number in self.vocab.items() if number == i)
+
     def encode_batch_fast(self, texts, add_special_tokens):
         self.look_at(texts)
         first, last = ([self.first], self.last) if add_special_tokens else ([], [])

@@ -2,6 +2,7 @@
 
 import array
 import fnmatch
+import json
 import math
 import os
 import pathlib
@@ -13,6 +14,7 @@ import unittest
 
 import make_wheel
 from script_test import ROOT, ScriptTest, run
+from tokenizers_double import CHAT_TEMPLATE_UTILS, TOKENIZERS, TRANSFORMERS
 
 
 class ToolsTest(ScriptTest):
@@ -304,6 +306,25 @@ sys.exit(fails)
         self.assertEqual(result.stdout, "café!\n")
         self.assertEqual(result.stderr, "sample r.toml --prompt-ids 99,97,102 --checkpoint run --sample-seed 4\n")
         self.assertEqual(result.returncode, 3)
+
+    def test_sample_text_chats(self):
+        for name, text in {"tokenizers.py": TOKENIZERS, "transformers/__init__.py": TRANSFORMERS, "transformers/utils/__init__.py": "",
+                           "transformers/utils/chat_template_utils.py": CHAT_TEMPLATE_UTILS, "jinja2.py": ""}.items():
+            self.write(f"modules/{name}", text)
+        vocab = {letter: i for i, letter in enumerate("abcdefghij <>")} | {"<e>": 20}
+        self.write("model/tokenizer.json", json.dumps({"vocab": vocab, "first": 0, "last": (), "added": ["<e>"], "model": {}}))
+        template = 'def render(messages, tools, prompt, **more):\n    yield "".join(m["role"][0] .replace("u", "a") .replace("s", "b") + m["content"] + "<e>" for m in messages) + "c"'
+        self.write("model/tokenizer_config.json", json.dumps({"eos_token": "<e>", "chat_template": template}))
+        # It says "de" and the token that ends a turn, and goes on.
+        self.write("bin/shardc", '#!/bin/sh\necho "$@" >> asked\nprintf "3\\n4\\n20\\n5\\n"\nexec sleep 60\n')
+        (self.folder / "bin/shardc").chmod(0o755)
+        environment = {**os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}", "PYTHONPATH": str(self.folder / "modules")}
+        result = subprocess.run([sys.executable, ROOT / "tools" / "sample_text.py", "r.toml", "--tokenizer", "model", "--chat", "--system", "f", "--tokens-out", "9"],
+                                input="g\n\nh\n", cwd=self.folder, env=environment, capture_output=True, text=True)
+        self.assertEqual((result.stdout, result.stderr, result.returncode), ("de\nde\n", "", 0))
+        asked = (self.folder / "asked").read_text().splitlines()
+        first = "1,5,20,0,6,20,2"
+        self.assertEqual(asked, [f"sample r.toml --prompt-ids {ids} --tokens-out 9" for ids in (first, "1,5,20,0,6,20,0,3,4,20,0,7,20,2")])
 
 
 if __name__ == "__main__":
