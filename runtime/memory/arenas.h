@@ -31,7 +31,8 @@ constexpr auto IsShared(Arena arena) -> bool {
 /// Bytes of a page of memory on this machine.
 auto PageSize() -> int64_t;
 
-/// Arenas start at multiples of this, so that huge pages fit where the host is set to give them.
+/// Arenas start at multiples of this, so that huge pages fit. Those of one rank ask for them; shared ones get them
+/// where the host is set to give them.
 constexpr int64_t ArenaAlignment = int64_t{2} << 20;
 
 /// One mapping: anonymous, or of a file that has no name.

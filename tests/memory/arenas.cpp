@@ -10,6 +10,7 @@
 #include <fstream>
 #include <limits>
 #include <set>
+#include <string>
 
 #include "runtime/memory/arenas.h"
 #include "runtime/memory/available_memory.h"
@@ -96,6 +97,23 @@ TEST(Arenas, WholeArenaTouchedIsPlannedRoundedToPages) {
     }
     EXPECT_EQ(TouchedPages(set, arena), CeilDiv(planned, page));
   }
+}
+
+TEST(Arenas, PrivateOnesAskForHugePages) {
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) {
+    GTEST_SKIP() << "this kernel has no huge pages";
+  }
+  const SharedArenas shared = Make(Sizes, 1);
+  const ArenaSet set = Make(shared, 0);
+  std::ifstream smaps("/proc/self/smaps");
+  const std::string begin = fmt::format("{:x}-", reinterpret_cast<uintptr_t>(set.Base(Arena::Persistent)));
+  std::string line;
+  while (std::getline(smaps, line) && !line.starts_with(begin)) {
+  }
+  ASSERT_TRUE(smaps.good());
+  while (std::getline(smaps, line) && !line.starts_with("VmFlags:")) {
+  }
+  EXPECT_THAT(line, testing::HasSubstr(" hg"));
 }
 
 TEST(Arenas, PeersReachSharedArenasAcrossProcesses) {
