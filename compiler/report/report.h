@@ -53,7 +53,7 @@ struct SeedUse {
   std::vector<std::string> unused;
   /// Bytes that a rank loads, at most.
   Bytes read_by_rank;
-  /// What the run does otherwise than the one that it continues, with what follows from it, where that is known.
+  /// Differences from the run that it continues, each with what follows from it, as far as they are known.
   std::vector<std::string> changes;
 };
 
