@@ -78,7 +78,9 @@ auto FindCheckpoints(const std::string& path) -> ErrorOr<FoundCheckpoints> {
   std::error_code unknown;
   fs::path folder = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
   std::string only = StateByName(folder.filename().string()) ? folder.filename().string() : "";
+  bool is_link = false;
   if (only.empty() && fs::exists(folder / ManifestName, unknown)) {
+    is_link = fs::is_symlink(folder, unknown);
     folder = fs::canonical(folder, unknown);
     only = folder.filename().string();
   }
@@ -100,7 +102,7 @@ auto FindCheckpoints(const std::string& path) -> ErrorOr<FoundCheckpoints> {
     if (only.empty() ? state.has_value() : name == only) {
       const FoundCheckpoint& own =
           found.all.emplace_back(ExamineAt(*parent, name, state.value_or(CheckpointState::Whole)));
-      found.all.back().is_copy = !state.has_value();
+      found.all.back().is_users = is_link || !state.has_value();
       if (own.state == CheckpointState::Whole) {
         int64_t& step = newest.emplace(own.manifest->run_id, -1).first->second;
         step = std::max(step, own.manifest->step);

@@ -29,8 +29,8 @@ struct FoundCheckpoint {
   std::optional<Manifest> manifest;
   /// True for the whole one of its run with the highest step: the one that the run would continue from.
   bool is_newest = false;
-  /// True if no save gives such a name: a copy.
-  bool is_copy = false;
+  /// True if no save gives such a name: a copy or a link of the user's.
+  bool is_users = false;
 };
 
 struct FoundCheckpoints {

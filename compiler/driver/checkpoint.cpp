@@ -214,9 +214,10 @@ static auto RemoveCheckpoints(const CheckpointOptions& options) -> Status {
   for (const std::string& path : options.paths) {
     ASSIGN_OR_RETURN(auto found, FindCheckpoints(path));
     for (const FoundCheckpoint& own : found.all) {
-      FAIL_IF(own.is_copy, ExitCode::Usage,
-              "{} is not removed: no save gives such a name, so that it is a copy of yours; nothing was removed",
-              own.path);
+      FAIL_IF(
+          own.is_users, ExitCode::Usage,
+          "{} is not removed: no save gives such a name, so that it is a copy or a link of yours; nothing was removed",
+          path);
       lines.push_back(fmt::format("{}  {}", PrintableLine(own.path), FormatMemory(Bytes{own.bytes})));
       bytes += own.bytes;
     }

@@ -150,9 +150,14 @@ TEST(CheckpointCommand, ListsLinksAndCopies) {
   EXPECT_THAT(listed(saved.run()), ElementsAre("step-00000010 whole 10", "step-00000020 whole 20"));
   EXPECT_THAT(listed(saved / "elsewhere"), ElementsAre("elsewhere whole 20"));
   EXPECT_THAT(listed(saved / "elsewhere/"), ElementsAre("elsewhere whole 20"));
-  const Said said = Checkpoint({"remove", saved / "elsewhere", "--yes"});
-  EXPECT_EQ(said.code, ExitCode::Usage);
-  EXPECT_THAT(said.err, HasSubstr("elsewhere is not removed: no save gives such a name"));
+  std::filesystem::create_directory_symlink(saved / "step-00000010", saved / "latest");
+  EXPECT_THAT(listed(saved / "latest"), ElementsAre("step-00000010 whole 10"));
+  for (const char* name : {"elsewhere", "latest"}) {
+    const Said said = Checkpoint({"remove", saved / name, "--yes"});
+    EXPECT_EQ(said.code, ExitCode::Usage);
+    EXPECT_THAT(said.err, HasSubstr(saved / name + " is not removed: no save gives such a name"));
+  }
+  EXPECT_EQ(Checkpoint({"verify", saved / "latest"}).code, ExitCode::Ok);
   EXPECT_EQ(Checkpoint({"verify", saved / "elsewhere"}).code, ExitCode::Ok);
 }
 
