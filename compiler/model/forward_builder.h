@@ -18,7 +18,7 @@ struct HeadOperands {
 /// What a model's forward ends with: the model's own head, then those of ModelSizes::loss_heads.
 using ModelOutput = std::vector<HeadOperands>;
 
-/// What ops are told about the places of tokens in their sequences.
+/// Operands that say where tokens are in their documents.
 struct PlaceOperands {
   /// Invalid for a family without the keys of one.
   ValueId rope_table;
@@ -32,11 +32,7 @@ class ForwardBuilder {
   /// `wide_residual`: the residual stream is f32 whatever units compute in.
   ForwardBuilder(Emitter* emitter, const std::unordered_map<std::string, ValueId>* parameters, ValueId tokens,
                  const PlaceOperands& places, bool wide_residual)
-      : emitter_(emitter),
-        parameters_(parameters),
-        tokens_(tokens),
-        places_(places),
-        wide_residual_(wide_residual) {}
+      : emitter_(emitter), parameters_(parameters), tokens_(tokens), places_(places), wide_residual_(wide_residual) {}
 
   auto tokens() const -> ValueId { return tokens_; }
   /// Ops from here on belong to block `layer`, or to none for -1; its name prefixes theirs.

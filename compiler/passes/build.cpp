@@ -49,7 +49,7 @@ class PlanBuilder {
   auto TokenType() const -> ValueType { return {DType::I32, {sizes_.seq, batch_.micro}}; }
   /// Returns the number of the first sample of a rank and repeat, with `per_step` samples per step.
   auto SampleExpr(int64_t per_step) const -> RankExpr;
-  /// Where the documents of a microbatch lie, in memory that ops of the step read. Invalid where a sample is one.
+  /// Values that say where the documents of a microbatch lie. Invalid where a sample is one.
   struct DocumentValues {
     ValueId starts;
     ValueId positions;
@@ -220,11 +220,8 @@ auto PlanBuilder::LoadSamples(Emitter& emitter, const DocumentValues& documents,
   for (size_t i = 1; i < terms_.size(); ++i) {
     // The op names the key whose file it reads, so that bad targets are not laid to the tokens.
     emitter.set_origin(terms_[i].files);
-    emitter.Emit(op::LoadTargets{.starts = documents.starts,
-                                 .targets = targets[i],
-                                 .split = split,
-                                 .sample = sample,
-                                 .head = terms_[i].head});
+    emitter.Emit(op::LoadTargets{
+        .starts = documents.starts, .targets = targets[i], .split = split, .sample = sample, .head = terms_[i].head});
   }
   emitter.set_origin(origin);
 }
@@ -370,7 +367,8 @@ auto PlanBuilder::Step() -> void {
     divisors.push_back(Divisor(emitter, term, counts.back()));
   }
   const std::vector<ValueId> none(terms_.size());
-  const std::vector<ValueId> sums = Loss(emitter, Forward(emitter, tokens, DocumentViews(emitter, offset)), targets, none, "");
+  const std::vector<ValueId> sums =
+      Loss(emitter, Forward(emitter, tokens, DocumentViews(emitter, offset)), targets, none, "");
   emitter.set_origin(terms_.front().origin);
   ReadMeans(emitter, sums, counts, divisors, ScalarRole::Loss);
   if (const ScalarId targets = plan_.FindScalar(ScalarRole::Targets); targets.valid()) {

@@ -230,8 +230,8 @@ auto Parser::ParseTableLine(std::string_view word) -> bool {
     if (plan_.heads.empty() && !plan_.data.is_mixture()) {
       return in_.Reject(1, "targets before the first head");
     }
-    auto& files = plan_.heads.empty() ? plan_.data.sources.back().targets
-                                      : plan_.heads[HeadId{plan_.heads.size() - 1}].files;
+    auto& files =
+        plan_.heads.empty() ? plan_.data.sources.back().targets : plan_.heads[HeadId{plan_.heads.size() - 1}].files;
     return in_.Take("file name", files.emplace_back()) && in_.ExpectEnd();
   }
   if (word == "group") {

@@ -250,9 +250,10 @@ enum class ScalarRole : uint8_t {
 };
 template <>
 struct EnumNames<ScalarRole> {
-  static constexpr std::array<std::string_view, 15> names{
-      "none",      "step",      "updates",   "lr",             "stop",  "nonfinite", "bad_parameter", "loss",
-      "grad_norm", "eval_loss", "term_loss", "term_eval_loss", "spike", "left_out",  "targets"};
+  static constexpr std::array<std::string_view, 15> names{"none",      "step",      "updates",       "lr",
+                                                          "stop",      "nonfinite", "bad_parameter", "loss",
+                                                          "grad_norm", "eval_loss", "term_loss",     "term_eval_loss",
+                                                          "spike",     "left_out",  "targets"};
 };
 /// Returns the kind of a scalar that has this role. Requires: it is not None.
 auto KindOf(ScalarRole role) -> ScalarKind;

@@ -10,7 +10,7 @@ namespace shardc {
 
 namespace {
 
-/// What the bytes of a buffer hold, by all that writes them.
+/// Contents of a buffer, by all that writes them.
 enum class Held : uint8_t { Nothing, Starts, Positions, Others };
 
 class DocumentVerifier {

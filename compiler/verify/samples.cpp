@@ -178,8 +178,7 @@ class SampleVerifier {
 
   /// Asks that each pass over the loads fills bytes of its own, one microbatch after another.
   auto Slots(const Loads::Load& load) -> void {
-    for (const ValueId id :
-         {load.samples.tokens, load.samples.targets, load.samples.starts, load.samples.positions}) {
+    for (const ValueId id : {load.samples.tokens, load.samples.targets, load.samples.starts, load.samples.positions}) {
       if (!id.valid() || load.count == 1) {
         continue;
       }

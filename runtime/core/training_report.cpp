@@ -69,21 +69,22 @@ auto TrainingReport::Step(double seconds, std::string_view skipped) -> Status {
     return peak_flops_ > 0 ? std::optional(static_cast<double>(flops.value) / (seconds * peak_flops_)) : std::nullopt;
   };
   const bool varies = plan_.FindScalar(ScalarRole::Targets).valid();
-  const StepMetrics metrics{.step = rank_.CompletedSteps(),
-                            .loss = rank_.LossOf(ScalarRole::Loss, ScalarRole::TermLoss),
-                            .grad_norm = rank_.Scalar(ScalarRole::GradNorm),
-                            .lr = rank_.Scalar(ScalarRole::Lr),
-                            .step_ms = seconds * 1e3,
-                            .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds,
-                            .tokens = rank_.CompletedSteps() * plan_.run.tokens_per_step,
-                            .targets = varies ? std::optional<int64_t>(std::llround(rank_.Scalar(ScalarRole::Targets))) : std::nullopt,
-                            .time = Time(),
-                            .resident_bytes = MeasureResident().value,
-                            .arena_bytes = ReservedBytes(plan_).value,
-                            .mfu = utilisation(flops_.model),
-                            .hfu = utilisation(flops_.model + flops_.recompute),
-                            .skipped = std::string(skipped),
-                            .terms = rank_.TermsOf(ScalarRole::TermLoss)};
+  const StepMetrics metrics{
+      .step = rank_.CompletedSteps(),
+      .loss = rank_.LossOf(ScalarRole::Loss, ScalarRole::TermLoss),
+      .grad_norm = rank_.Scalar(ScalarRole::GradNorm),
+      .lr = rank_.Scalar(ScalarRole::Lr),
+      .step_ms = seconds * 1e3,
+      .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds,
+      .tokens = rank_.CompletedSteps() * plan_.run.tokens_per_step,
+      .targets = varies ? std::optional<int64_t>(std::llround(rank_.Scalar(ScalarRole::Targets))) : std::nullopt,
+      .time = Time(),
+      .resident_bytes = MeasureResident().value,
+      .arena_bytes = ReservedBytes(plan_).value,
+      .mfu = utilisation(flops_.model),
+      .hfu = utilisation(flops_.model + flops_.recompute),
+      .skipped = std::string(skipped),
+      .terms = rank_.TermsOf(ScalarRole::TermLoss)};
   progress_->Step(metrics, TimeOfDue(Seconds{seconds}));
   WarnOfNoTarget(metrics.loss, skipped);
   return records_.WriteStep(metrics);

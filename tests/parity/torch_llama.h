@@ -55,8 +55,8 @@ struct TokenBatch {
   std::vector<int32_t> targets;
   /// Of further heads, by name.
   std::map<std::string, std::vector<int32_t>> head_targets;
-  /// Where the document of each place begins in its sequence; empty where sequences are not split. The oracle does not
-  /// read it: it takes a sequence as one document.
+  /// First places of the documents of each place in its sequence; empty where sequences are not split. The oracle takes
+  /// a sequence as one document.
   std::vector<int32_t> starts = {};
 };
 
