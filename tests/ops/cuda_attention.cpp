@@ -81,8 +81,8 @@ TEST(CudaAttention, ChunksBeginAligned) {
 }
 
 TEST(CudaAttention, PlainKernelsTakeTheRest) {
-  const auto by_cudnn = [](const AttentionSizes& sizes, DType dtype) {
-    const CudaAttention attention(sizes, dtype, Unbounded);
+  const auto by_cudnn = [](const AttentionSizes& sizes, DType dtype, bool has_starts = false) {
+    const CudaAttention attention(sizes, dtype, Unbounded, /*deterministic=*/true, has_starts);
     EXPECT_EQ(attention.backward_scratch() > Bytes{}, attention.by_cudnn());
     return attention.by_cudnn();
   };
@@ -91,6 +91,7 @@ TEST(CudaAttention, PlainKernelsTakeTheRest) {
   EXPECT_FALSE(by_cudnn(SizesOf(1, 4, 2, 63, 128), DType::BF16));
   EXPECT_FALSE(by_cudnn(SizesOf(1, 4, 2, 64, 12), DType::BF16));
   EXPECT_FALSE(by_cudnn(SizesOf(1, 4, 2, 64, 136), DType::BF16));
+  EXPECT_FALSE(by_cudnn(SizesOf(1, 4, 2, 64, 128), DType::BF16, /*has_starts=*/true));
 }
 
 }  // namespace shardc
