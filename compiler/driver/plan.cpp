@@ -141,8 +141,10 @@ static auto ReportText(const Report& report, const PlanOptions& options) -> std:
   return RenderReportText(report);
 }
 
-/// Returns lines on the documents of a plan that splits them. Errors: a run would refuse the files.
-static auto DocumentsOf(const Plan& plan, const std::vector<SourceFacts>& facts) -> ErrorOr<std::string> {
+/// Returns lines on the documents of a plan that splits them, and puts the samples that they fill into `mixture`.
+/// Errors: a run would refuse the files.
+static auto DocumentsOf(const Plan& plan, const std::vector<SourceFacts>& facts, MixtureUse& mixture)
+    -> ErrorOr<std::string> {
   const auto is_known = [](const SourceFacts& source) { return source.is_known; };
   if (plan.data.is_synthetic() || !std::ranges::all_of(facts, is_known) || !IsQuickToLookAt(plan)) {
     return plan.data.is_synthetic()
@@ -150,6 +152,9 @@ static auto DocumentsOf(const Plan& plan, const std::vector<SourceFacts>& facts)
                : std::string("documents: split; `shardc check --data` counts them where the token files are\n\n");
   }
   ASSIGN_OR_RETURN(const auto documents, LookAtDocuments(plan, NumCores()));
+  for (size_t i = 0; i < mixture.sources.size(); ++i) {
+    mixture.sources[i].epoch_samples = documents[i].samples;
+  }
   const std::string lines = DocumentsText(plan.data, documents);
   std::string text;
   for (const std::string_view line : SplitAt(lines, "\n")) {
@@ -167,7 +172,7 @@ static auto ReportOf(const Plan& plan, const Facts& facts, const std::optional<F
   Report report = Explain(plan);
   report.mixture = MixtureOf(plan, *facts);
   if (plan.data.splits_documents()) {
-    ASSIGN_OR_RETURN(report.documents, DocumentsOf(plan, *facts));
+    ASSIGN_OR_RETURN(report.documents, DocumentsOf(plan, *facts, report.mixture));
   }
   report.seed.changes = ReadStageChanges(plan);
   report.fit = fit;
