@@ -66,8 +66,8 @@ class DocumentVerifier {
       }
     }
     if (num_loads != (splits && !ops.empty() ? 1 : 0)) {
-      findings_.Add("document-load"_rule, "section {} has {} load_documents, and documents are \"{}\"",
-                    ToText(section), num_loads, ToText(plan_.data.documents));
+      findings_.Add("document-load"_rule, "section {} has {} load_documents, and documents are \"{}\"", ToText(section),
+                    num_loads, ToText(plan_.data.documents));
       return;
     }
     for (size_t i = 0; i < ops.size(); ++i) {

@@ -1,6 +1,6 @@
-// Documents in samples: the loss and the gradients of packed samples are those of each document alone, on every mesh, as
-// LibTorch's autograd has them: the mean over all targets of the global batch, whatever document, microbatch and rank
-// they belong to.
+// Documents in samples: the loss and the gradients of packed samples are those of each document alone, on every mesh,
+// as LibTorch's autograd has them: the mean over all targets of the global batch, whatever document, microbatch and
+// rank they belong to.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -54,8 +54,8 @@ static auto MeanOf(Precision precision, const TrainingRun& run, const std::vecto
   LossAndGradients mean;
   double targets = 0;
   for (const TokenBatch& document : documents) {
-    const auto own = static_cast<double>(
-        std::ranges::count_if(document.targets, [](int32_t target) { return target >= 0; }));
+    const auto own =
+        static_cast<double>(std::ranges::count_if(document.targets, [](int32_t target) { return target >= 0; }));
     const LossAndGradients alone = TorchGradients(precision, run.shape, run.initial, document);
     mean.loss += own * alone.loss;
     for (const auto& [name, numbers] : alone.gradients) {

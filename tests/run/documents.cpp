@@ -100,8 +100,7 @@ TEST(DocumentSources, HaveTargetsOfTheirOwn) {
   const auto run = [&](const std::string& name, double of_answers, double of_plain) {
     WriteText(training / "tiny.toml",
               Edited(std::string(TinyRecipe()),
-                     {{"[data]\ntokens = [\"tokens.bin\"]\neval_tokens = 1000\n",
-                       fmt::format(R"toml(
+                     {{"[data]\ntokens = [\"tokens.bin\"]\neval_tokens = 1000\n", fmt::format(R"toml(
 [data]
 documents = "split"
 document_end = 0
@@ -116,7 +115,7 @@ name = "plain"
 tokens = ["plain.bin"]
 weight = {}
 )toml",
-                                   of_answers, of_plain)}}));
+                                                                                              of_answers, of_plain)}}));
     const Outcome outcome = training.Run(name);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     return TargetsOf(training / name);

@@ -1,7 +1,8 @@
 // attention on CUDA cores: causal, in tiles, with an online softmax, in f32 whatever the type of its operands. A block
-// owns 32 queries of one head and walks the tiles of keys from the document of its first query to the diagonal: scores = q k^T; each row keeps its
-// running maximum m and sum l, its output so far being corrected by e^(m_old - m_new) where the maximum grew. At the
-// end y is the output divided by l, and lse = m + log l. Source: Dao 2023, "FlashAttention-2", alg. 1.
+// owns 32 queries of one head and walks the tiles of keys from the document of its first query to the diagonal: scores
+// = q k^T; each row keeps its running maximum m and sum l, its output so far being corrected by e^(m_old - m_new) where
+// the maximum grew. At the end y is the output divided by l, and lse = m + log l. Source: Dao 2023, "FlashAttention-2",
+// alg. 1.
 #include "runtime/kernels/cuda/attention_tile.h"
 
 namespace shardc::cuda {
@@ -67,12 +68,14 @@ __global__ void __launch_bounds__(AttentionThreads)
 auto Bind(const op::Attention& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.q).dtype, [&]<class T>() -> Kernel {
     return [stream = StreamOf(binder.queue()), q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k),
-            v = Resolve<const T>(binder, op.v), starts = ResolveIfSet<const int32_t>(binder, op.starts), y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse),
+            v = Resolve<const T>(binder, op.v), starts = ResolveIfSet<const int32_t>(binder, op.starts),
+            y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse),
             sizes = HeadSizesOf(op, binder.plan())](const Moment& moment) -> Status {
       return Launch(
           stream,
           {.grid = {BlocksFor(sizes.sequence, TileSize), sizes.heads, sizes.batch}, .threads = AttentionThreads},
-          AttendToKeys<T>, sizes, q.At(moment), k.At(moment), v.At(moment), starts.At(moment), y.At(moment), lse.At(moment));
+          AttendToKeys<T>, sizes, q.At(moment), k.At(moment), v.At(moment), starts.At(moment), y.At(moment),
+          lse.At(moment));
     };
   });
 }

@@ -1,9 +1,8 @@
 // attention_backward on CUDA cores, in f32 whatever the type of its operands: probabilities are computed again from
 // lse, tile by tile. With p = e^(scale q k^T - lse) and delta = rowsum(dy * y): dv = p^T dy, ds = scale p (dy v^T -
 // delta), dq = ds k, dk = ds^T q. In the first kernel a block owns dq of 32 queries of one head, in the second one dk
-// and dv of 32 keys of one kv head, to which it adds the terms of the query heads in order. Neither walks tiles in which
-// no query is of the document of a key. Source: Dao 2023,
-// "FlashAttention-2", alg. 2.
+// and dv of 32 keys of one kv head, to which it adds the terms of the query heads in order. Neither walks tiles in
+// which no query is of the document of a key. Source: Dao 2023, "FlashAttention-2", alg. 2.
 #include "runtime/kernels/cuda/attention_tile.h"
 
 namespace shardc::cuda {
@@ -118,8 +117,9 @@ auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.q).dtype, [&]<class T>() -> Kernel {
     return [stream = StreamOf(binder.queue()), dy = Resolve<const T>(binder, op.dy), q = Resolve<const T>(binder, op.q),
             k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v), y = Resolve<const T>(binder, op.y),
-            lse = Resolve<const float>(binder, op.lse), starts = ResolveIfSet<const int32_t>(binder, op.starts), dq = Resolve<T>(binder, op.dq), dk = Resolve<T>(binder, op.dk),
-            dv = Resolve<T>(binder, op.dv), sizes = HeadSizesOf(op, binder.plan())](const Moment& moment) -> Status {
+            lse = Resolve<const float>(binder, op.lse), starts = ResolveIfSet<const int32_t>(binder, op.starts),
+            dq = Resolve<T>(binder, op.dq), dk = Resolve<T>(binder, op.dk), dv = Resolve<T>(binder, op.dv),
+            sizes = HeadSizesOf(op, binder.plan())](const Moment& moment) -> Status {
       const AttentionGradients<T> all{.dy = dy.At(moment),
                                       .q = q.At(moment),
                                       .k = k.At(moment),

@@ -13,8 +13,9 @@ auto Bind(const op::RopePair& op, Binder& binder) -> Kernel {
           ToText(q_shape), ToText(k_shape), op.head_dim);
     const int64_t rows = binder.ViewOf(op.table).num_elements() / op.head_dim;
     return [stream = StreamOf(binder.queue()), q = Resolve<T>(binder, op.rotated_q),
-            k = Resolve<T>(binder, op.rotated_k), table = Resolve<const float>(binder, op.table),
-            rows, q_width = NumElements(q_shape) / rows, k_width = NumElements(k_shape) / rows, head_dim = op.head_dim, inverse = op.inverse](const Moment& moment) -> Status {
+            k = Resolve<T>(binder, op.rotated_k), table = Resolve<const float>(binder, op.table), rows,
+            q_width = NumElements(q_shape) / rows, k_width = NumElements(k_shape) / rows, head_dim = op.head_dim,
+            inverse = op.inverse](const Moment& moment) -> Status {
       const RopeOperands<T> operands{
           .q_NW = q.At(moment), .k_NW = k.At(moment), .q_width = q_width, .k_width = k_width};
       return LaunchRope(stream, table.At(moment), operands, rows, head_dim, inverse);

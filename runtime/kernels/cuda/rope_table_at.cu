@@ -1,5 +1,5 @@
-// rope_table_at: angles in f64, cosines and sines rounded once. A block has one token, a thread one pair; frequencies are
-// parameters of the launch, and wide heads take some launches.
+// rope_table_at: angles in f64, cosines and sines rounded once. A block has one token, a thread one pair; frequencies
+// are parameters of the launch, and wide heads take some launches.
 #include "compiler/expr/rotary.h"
 #include "runtime/kernels/cuda/operand.h"
 
