@@ -1,4 +1,5 @@
-// The targets that loads of samples take away because a document ends: of the tokens themselves, and of a head.
+// Where documents lie in samples, and the targets that loads take away because a document ends: of the tokens
+// themselves, and of a head.
 #include <gtest/gtest.h>
 
 #include "runtime/data/token_reader.h"
@@ -12,12 +13,16 @@ constexpr int64_t Sequence = 4;
 constexpr int64_t Batch = 2;
 const Dims Shape{Sequence, Batch};
 
-/// A fixture whose ops read two files: tokens 10, 11, ... and targets 110, 111, ... in their places.
+/// A fixture whose ops read two files: tokens 10, 11, ..., whose first document ends with 12, and targets 110, 111, ...
+/// in their places.
 class LoadFixture : public KernelFixture {
  public:
   explicit LoadFixture(const Backend& backend) : KernelFixture(backend) {
     DataSource data;
-    data.sources.emplace_back().files = {Write("tokens.bin", 10)};
+    TokenSource& source = data.sources.emplace_back();
+    source.files = {Write("tokens.bin", 10)};
+    source.document_end = 12;
+    data.documents = Documents::Split;
     data.format = TokenFormat::U16;
     data.order = SampleOrder::Sequential;
     data.vocab = 200;
@@ -73,14 +78,15 @@ TEST(DocumentLoads, LastTokensHaveNoTarget) {
   });
 }
 
-TEST(DocumentLoads, SampleOfAStreamIsOneDocument) {
+TEST(DocumentLoads, SamplesHaveStartsAndPositions) {
   ForBackends([](const Backend& backend) {
     LoadFixture fixture(backend);
     const ValueId starts = fixture.Add(DType::I32, Shape);
     const ValueId positions = fixture.Add(DType::I32, Shape);
     fixture.Run(op::LoadDocuments{.starts = starts, .positions = positions, .split = Split::Train, .sample = {}});
-    EXPECT_EQ(Ints(fixture, starts), std::vector<int32_t>(Sequence * Batch, 0));
-    EXPECT_EQ(Ints(fixture, positions), (std::vector<int32_t>{0, 0, 1, 1, 2, 2, 3, 3}));
+    // The second document begins at the last place of the first sample, and goes on in the second.
+    EXPECT_EQ(Ints(fixture, starts), (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 3, 0}));
+    EXPECT_EQ(Ints(fixture, positions), (std::vector<int32_t>{0, 1, 1, 2, 2, 3, 0, 4}));
   });
 }
 
