@@ -11,6 +11,7 @@
 #include "runtime/launch/launch.h"
 #include "tests/run/allocation_counter.h"
 #include "tests/support/in_process.h"
+#include "tests/support/kernel_fixture.h"
 #include "tests/support/launch_runners.h"
 #include "tests/support/missing.h"
 #include "tests/support/training.h"
@@ -119,6 +120,62 @@ TEST(Allocations, AStepInBf16MakesNone) {
   const Training training({"precision.compute=bf16"});
   for (const AllocationCase& row : Cases) {
     ExpectNone(row, training.Compile(row.sets));
+  }
+}
+
+// Documents cut other tiles in each step, and the first step has made the kernels of all their products.
+TEST(Allocations, OtherDocumentsMakeNone) {
+  if (!CanCountAllocations()) {
+    GTEST_SKIP() << "the address sanitizer has the allocator";
+  }
+  constexpr int64_t Sequence = 610;
+  const Dims q_dims{Sequence, 1, 32};
+  const Dims k_dims{Sequence, 1, 16};
+  for (const Device device : {Device::CpuPortable, Device::Cpu}) {
+    for (const DType dtype : {DType::F32, DType::BF16}) {
+      SCOPED_TRACE(fmt::format("{} {}", ToText(device), ToText(dtype)));
+      KernelFixture fixture(Backend{.device = device});
+      const auto operand = [&](const Dims& dims, uint64_t seed) {
+        return fixture.Floats(dtype, dims, RandomNumbers(dtype, NumElements(dims), seed));
+      };
+      const op::Attention forward{.q = operand(q_dims, 1),
+                                  .k = operand(k_dims, 2),
+                                  .v = operand(k_dims, 3),
+                                  .starts = fixture.I32({Sequence, 1}, std::vector<int32_t>(Sequence, 0)),
+                                  .y = fixture.Add(dtype, q_dims),
+                                  .lse = fixture.Add(DType::F32, {1, 2, Sequence}),
+                                  .scratch = {},
+                                  .head_dim = 16};
+      const Kernel attend = fixture.BindWithScratch(forward);
+      const Kernel attend_backward = fixture.BindWithScratch(op::AttentionBackward{.dy = operand(q_dims, 4),
+                                                                                   .q = forward.q,
+                                                                                   .k = forward.k,
+                                                                                   .v = forward.v,
+                                                                                   .y = forward.y,
+                                                                                   .lse = forward.lse,
+                                                                                   .starts = forward.starts,
+                                                                                   .dq = fixture.Add(dtype, q_dims),
+                                                                                   .dk = fixture.Add(dtype, k_dims),
+                                                                                   .dv = fixture.Add(dtype, k_dims),
+                                                                                   .scratch = {},
+                                                                                   .head_dim = 16});
+      // The first run, and then documents of 1 to 33 times 19 positions.
+      for (int32_t length = 0; length <= 33; ++length) {
+        const auto starts = fixture.At<int32_t>(forward.starts);
+        for (int32_t s = 0; s < Sequence && length > 0; ++s) {
+          starts[static_cast<size_t>(s)] = s - s % (19 * length);
+        }
+        StartCounting();
+        const bool ran = attend(Moment{}).ok() && attend_backward(Moment{}).ok();
+        const AllocationCounts counts = StopCounting();
+        ASSERT_TRUE(ran);
+        if (length > 0) {
+          EXPECT_EQ(counts.c10_allocations, 0) << length;
+          EXPECT_EQ(counts.large_mallocs, 0) << length;
+          EXPECT_EQ(counts.mappings, 0) << length;
+        }
+      }
+    }
   }
 }
 
