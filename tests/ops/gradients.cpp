@@ -29,7 +29,7 @@ constexpr LayerRow Layers[] = {
     {Layer::HeadNorm, "bias after a norm of heads", HeadDim},
     {Layer::Gelu, "gelu of a bias after a norm"},
     {Layer::GeluInTanhForm, "gelu in its tanh form"},
-    {Layer::DocumentAttention, "attention over documents, by queries of a norm"},
+    {Layer::DocumentAttention, "norm of attention over documents, by queries of a norm"},
 };
 
 /// loss = mean cross-entropy of x + layer(layer(x)): each gradient is a sum of contributions.
@@ -139,14 +139,18 @@ class TwoLayers {
     }
     const ValueId result = fixture_.Add(DType::F32, Shape);
     if (layer_ == Layer::DocumentAttention) {
+      // Its gradient reads its result, over which no other op writes.
+      const ValueId attended = fixture_.Add(DType::F32, Shape);
       Add(op::Attention{.q = biased,
                         .k = fixture_.F32(Shape, RandomNumbers(Rows * Hidden, 4)),
                         .v = fixture_.F32(Shape, RandomNumbers(Rows * Hidden, 5)),
                         .starts = fixture_.I32({Rows, 1}, {0, 1, 1}),
-                        .y = result,
+                        .y = attended,
                         .lse = fixture_.Add(DType::F32, {1, Hidden / HeadDim, Rows}),
                         .scratch = {},
                         .head_dim = HeadDim});
+      Add(op::RmsNorm{
+          .x = attended, .weight = operands_[1], .y = result, .rstd = fixture_.Add(DType::F32, {Rows, 1}), .eps = Eps});
       return result;
     }
     Add(op::Gelu{.x = biased, .y = result, .tanh_form = layer_ == Layer::GeluInTanhForm});
