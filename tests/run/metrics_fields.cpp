@@ -49,7 +49,7 @@ auto WrittenFields(const std::string& run_dir, bool of_evals) -> Fields {
 
 TEST(Metrics, AreDocumentedFieldForField) {
   const Training training({"train.steps=4", "train.eval_every=2", "checkpoint.every=0", "train.on_nonfinite=skip",
-                           "run.machine=h100-sxm",
+                           "data.documents=split", "data.document_end=32", "run.machine=h100-sxm",
                            "loss.head=[{name = \"next\", vocab = 256, targets = [\"tokens.bin\"], weight = 0.5}]",
                            "init.rule=[{match = \"*\", value = \"normal(0, 0.02)\"}]",
                            // The gradient of step 3 is not finite.
