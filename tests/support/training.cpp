@@ -134,7 +134,7 @@ static auto NumberAt(const nlohmann::json& line, const char* key) -> double {
 static auto AddLine(const std::string& text, Metrics& metrics) -> void {
   const auto line = nlohmann::json::parse(text, nullptr, false);
   size_t optional = 0;
-  for (const char* key : {"mfu", "hfu", "skipped"}) {
+  for (const char* key : {"mfu", "hfu", "skipped", "targets"}) {
     optional += line.is_object() && line.contains(key) ? 1 : 0;
   }
   const auto has_just = [&](const std::vector<const char*>& keys) {
