@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "compiler/base/files.h"
@@ -94,6 +95,8 @@ static auto ReadPlanOf(const DataOptions& options) -> ErrorOr<Plan> {
 static auto ReadShown(const Plan& plan, Split split, int64_t index) -> ErrorOr<ShownSample> {
   ASSIGN_OR_RETURN(const auto reader,
                    TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.schedule_steps()}));
+  FAIL_IF(split == Split::Eval && reader->num_eval_samples() == 0, ExitCode::Usage,
+          "the recipe has nothing to evaluate on: set data.eval or data.eval_tokens, or leave out --split eval");
   FAIL_IF(split == Split::Eval && index >= reader->num_eval_samples(), ExitCode::Usage,
           "--sample is {}, and the eval split has {}", index, Counted(reader->num_eval_samples(), "sample"));
   HeadId own;
@@ -162,7 +165,8 @@ static auto SampleText(const DataOptions& options, const Plan& plan, const Shown
 static auto ShowSample(const DataOptions& options) -> Status {
   FAIL_IF(options.action != "show", ExitCode::Usage, "`{}` is none of show", options.action);
   const auto index = ParseWhole<int64_t>(options.sample);
-  FAIL_IF(!index || *index < 0, ExitCode::Usage, "--sample is {}, and takes a whole number from 0 on", options.sample);
+  FAIL_IF(!index || *index < 0, ExitCode::Usage, "--sample is {}, and takes a whole number from 0 to {}",
+          options.sample, std::numeric_limits<int64_t>::max());
   ASSIGN_OR_RETURN(const auto names, options.tokenizer.empty() ? Vocabulary() : ReadVocabulary(options.tokenizer));
   ASSIGN_OR_RETURN(const auto plan, ReadPlanOf(options));
   ASSIGN_OR_RETURN(const auto sample, ReadShown(plan, options.split == "eval" ? Split::Eval : Split::Train, *index));

@@ -116,7 +116,7 @@ TEST_F(DocumentsOfFiles, ShowRefusesWhatIsNotThere) {
   const Finished none =
       Ask({"data", "show", recipe_, "--sample", "0", "--split", "eval", "--set", "data.too_long=split"});
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.err, HasSubstr("the eval split has 0 samples"));
+  EXPECT_THAT(none.err, HasSubstr("set data.eval or data.eval_tokens"));
 }
 
 }  // namespace
