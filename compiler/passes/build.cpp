@@ -10,12 +10,12 @@
 //   5. eval: the same over the held-out samples, summed in a loop
 #include <algorithm>
 
-#include "compiler/base/mapped.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/check/rope_frequency.h"
 #include "compiler/passes/declare_parameters.h"
 #include "compiler/passes/loss_terms.h"
 #include "compiler/passes/plan_header.h"
+#include "compiler/passes/sample_loads.h"
 #include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/resolved.h"
 
@@ -33,11 +33,15 @@ class PlanBuilder {
         sizes_(ResolveModel(*recipe)),
         batch_(ResolveBatch(*recipe)),
         parameters_(*parameters),
-        terms_(LossTermsOf(*recipe)) {}
+        terms_(LossTermsOf(*recipe)),
+        loads_(plan, recipe, batch_, &terms_) {}
 
   auto Scalars() -> void;
   auto Constants() -> void;
-  auto Data() -> void;
+  auto Data() -> void {
+    Emitter emitter = EmitterFor(SectionKind::Data);
+    loads_.EmitData(emitter);
+  }
   auto Step() -> void;
   auto Eval() -> void;
 
@@ -45,25 +49,10 @@ class PlanBuilder {
   auto EmitterFor(SectionKind section) -> Emitter {
     return Emitter(&plan_, &plan_.section(section).ops, PassKind::Build);
   }
-  /// Returns the type of one rank's tokens, or targets, of a microbatch.
-  auto TokenType() const -> ValueType { return {DType::I32, {sizes_.seq, batch_.micro}}; }
-  /// Returns the number of the first sample of a rank and repeat, with `per_step` samples per step.
-  auto SampleExpr(int64_t per_step) const -> RankExpr;
-  /// Values that say where the documents of a microbatch lie. Invalid where a sample is one.
-  struct DocumentValues {
-    ValueId starts;
-    ValueId positions;
-  };
-  auto Forward(Emitter& emitter, ValueId tokens, const DocumentValues& documents) -> ModelOutput;
+  auto Forward(Emitter& emitter, const SampleValues& samples) -> ModelOutput;
   /// Returns the formula of the rotary frequencies, reduced.
   auto Frequency() const -> std::string;
   auto OriginOfFrequency() const -> Origin;
-  /// Makes views of each term's targets of a step, at `offset` of their host memory.
-  auto TargetViews(Emitter& emitter, const RankExpr& offset) -> std::vector<ValueId>;
-  /// Makes views of the documents of a step, at `offset` of their host memory.
-  auto DocumentViews(Emitter& emitter, const RankExpr& offset) -> DocumentValues;
-  auto LoadSamples(Emitter& emitter, const DocumentValues& documents, ValueId tokens,
-                   const std::vector<ValueId>& targets, Split split, const RankExpr& sample) -> void;
   /// Emits logits and loss sum of each term over all chunks of the sequence, added onto `sums` if these are valid;
   /// returns the last sums.
   auto Loss(Emitter& emitter, const ModelOutput& output, const std::vector<ValueId>& targets, std::vector<ValueId> sums,
@@ -82,12 +71,9 @@ class PlanBuilder {
   BatchSizes batch_;
   const std::unordered_map<std::string, ValueId>& parameters_;
   ValueId rope_table_;
-  BufferId tokens_buffer_;
-  /// Set if samples have documents.
-  BufferId starts_buffer_;
-  BufferId positions_buffer_;
   /// The model's own head first.
   std::vector<LossTerm> terms_;
+  SampleLoads loads_;
 };
 
 const ValueType Sum{DType::F64, {1}};
@@ -138,94 +124,6 @@ auto PlanBuilder::OriginOfFrequency() const -> Origin {
                                              : OriginOf(recipe_.model.rope_theta, "model.rope_theta");
 }
 
-auto PlanBuilder::SampleExpr(int64_t per_step) const -> RankExpr {
-  // An axis of one rank has the one coordinate 0: left out, so that the text says only what matters.
-  const AxisSet axes = Spread(plan_.mesh, AxesSharing(Shared::Samples));
-  RankExpr sample;
-  int64_t samples = batch_.micro;
-  for (size_t i = NumMeshAxes; i-- > 0;) {
-    if (axes.Has(static_cast<Axis>(i))) {
-      sample.axis[i] = samples;
-      samples *= plan_.mesh.sizes[i];
-    }
-  }
-  sample.repeat = samples;
-  sample.step = per_step;
-  return sample;
-}
-
-auto PlanBuilder::Data() -> void {
-  Emitter emitter = EmitterFor(SectionKind::Data);
-  emitter.set_origin(OriginOfTokens(recipe_));
-  const ValueType all{DType::I32, {batch_.accumulate, sizes_.seq, batch_.micro}};
-  const auto host_buffer = [&](const std::string& name) {
-    return plan_.buffers.Add({.name = name,
-                              .arena = Arena::Host,
-                              .category = Category::Data,
-                              .bytes = Bytes{NumElements(all.shape) * SizeOf(DType::I32)},
-                              .offset = -1});
-  };
-  tokens_buffer_ = host_buffer("tokens");
-  for (LossTerm& term : terms_) {
-    term.buffer = host_buffer(term.prefix + "targets");
-  }
-  if (plan_.data.splits_documents()) {
-    starts_buffer_ = host_buffer("starts");
-    positions_buffer_ = host_buffer("positions");
-  }
-  RankExpr offset;
-  RankExpr sample = SampleExpr(batch_.global);
-  if (batch_.accumulate > 1) {
-    offset.repeat = NumElements(TokenType().shape) * SizeOf(DType::I32);
-    emitter.Emit(op::Repeat{.count = batch_.accumulate});
-  } else {
-    sample.repeat = 0;
-  }
-  const ValueId tokens = emitter.View(tokens_buffer_, offset, TokenType(), "tokens");
-  LoadSamples(emitter, DocumentViews(emitter, offset), tokens, TargetViews(emitter, offset), Split::Train, sample);
-  if (batch_.accumulate > 1) {
-    emitter.Emit(op::EndRepeat{});
-  }
-}
-
-auto PlanBuilder::TargetViews(Emitter& emitter, const RankExpr& offset) -> std::vector<ValueId> {
-  return Mapped<ValueId>(terms_, [&](const LossTerm& term) {
-    return emitter.View(term.buffer, offset, TokenType(), term.prefix + "targets");
-  });
-}
-
-auto PlanBuilder::DocumentViews(Emitter& emitter, const RankExpr& offset) -> DocumentValues {
-  if (!starts_buffer_.valid()) {
-    return {};
-  }
-  return {.starts = emitter.View(starts_buffer_, offset, TokenType(), "starts"),
-          .positions = emitter.View(positions_buffer_, offset, TokenType(), "positions")};
-}
-
-auto PlanBuilder::LoadSamples(Emitter& emitter, const DocumentValues& documents, ValueId tokens,
-                              const std::vector<ValueId>& targets, Split split, const RankExpr& sample) -> void {
-  const Origin origin = emitter.origin();
-  if (documents.starts.valid()) {
-    emitter.set_origin(OriginOf(recipe_.data.documents, "data.documents"));
-    emitter.Emit(op::LoadDocuments{
-        .starts = documents.starts, .positions = documents.positions, .split = split, .sample = sample});
-    emitter.set_origin(origin);
-  }
-  emitter.Emit(op::LoadTokens{.starts = documents.starts,
-                              .tokens = tokens,
-                              .targets = targets[0],
-                              .split = split,
-                              .sample = sample,
-                              .head = terms_[0].head});
-  for (size_t i = 1; i < terms_.size(); ++i) {
-    // The op names the key whose file it reads, so that bad targets are not laid to the tokens.
-    emitter.set_origin(terms_[i].files);
-    emitter.Emit(op::LoadTargets{
-        .starts = documents.starts, .targets = targets[i], .split = split, .sample = sample, .head = terms_[i].head});
-  }
-  emitter.set_origin(origin);
-}
-
 /// Returns true if the residual stream is f32 whatever units compute in.
 static auto IsWide(ResidualPrecision residual) -> bool {
   switch (residual) {
@@ -235,24 +133,24 @@ static auto IsWide(ResidualPrecision residual) -> bool {
   CHECK(false, "residual {}", static_cast<int>(residual));
 }
 
-auto PlanBuilder::Forward(Emitter& emitter, ValueId tokens, const DocumentValues& documents) -> ModelOutput {
+auto PlanBuilder::Forward(Emitter& emitter, const SampleValues& samples) -> ModelOutput {
   emitter.set_phase(Phase::Forward);
   ValueId rope_table = rope_table_;
   ValueId starts;
-  if (documents.starts.valid()) {
+  if (samples.starts.valid()) {
     // Attention reads it once a tile, and host memory is far from a GPU.
     emitter.set_origin(OriginOf(recipe_.data.documents, "data.documents"));
-    starts = emitter.New(TokenType(), Category::Workspace, "starts.here");
-    emitter.Emit(op::Copy{.x = documents.starts, .y = starts});
+    starts = emitter.New(loads_.Type(), Category::Workspace, "starts.here");
+    emitter.Emit(op::Copy{.x = samples.starts, .y = starts});
     if (!IsLacked(recipe_, "model", "rope_frequency")) {
       emitter.set_origin(OriginOfFrequency());
       rope_table = emitter.New({DType::F32, {sizes_.seq, batch_.micro, 2, sizes_.head_dim / 2}}, Category::Workspace,
                                "rope_table");
-      emitter.Emit(op::RopeTableAt{.positions = documents.positions, .table = rope_table, .frequency = Frequency()});
+      emitter.Emit(op::RopeTableAt{.positions = samples.positions, .table = rope_table, .frequency = Frequency()});
     }
   }
   emitter.set_origin(OriginOf(recipe_.model.family, "model.family"));
-  ForwardBuilder forward(&emitter, &parameters_, tokens, {.rope_table = rope_table, .document_starts = starts},
+  ForwardBuilder forward(&emitter, &parameters_, samples.tokens, {.rope_table = rope_table, .document_starts = starts},
                          IsWide(*recipe_.precision.residual));
   return family_.forward(forward, sizes_);
 }
@@ -350,12 +248,7 @@ auto PlanBuilder::ReadMeans(Emitter& emitter, const std::vector<ValueId>& sums, 
 
 auto PlanBuilder::Step() -> void {
   Emitter emitter = EmitterFor(SectionKind::Step);
-  RankExpr offset;
-  if (batch_.accumulate > 1) {
-    offset.repeat = NumElements(TokenType().shape) * SizeOf(DType::I32);
-  }
-  const ValueId tokens = emitter.View(tokens_buffer_, offset, TokenType(), "tokens");
-  const std::vector<ValueId> targets = TargetViews(emitter, offset);
+  const SampleValues samples = loads_.ViewMicrobatch(emitter);
   std::vector<ValueId> counts;
   std::vector<ValueId> divisors;
   for (const LossTerm& term : terms_) {
@@ -367,8 +260,7 @@ auto PlanBuilder::Step() -> void {
     divisors.push_back(Divisor(emitter, term, counts.back()));
   }
   const std::vector<ValueId> none(terms_.size());
-  const std::vector<ValueId> sums =
-      Loss(emitter, Forward(emitter, tokens, DocumentViews(emitter, offset)), targets, none, "");
+  const std::vector<ValueId> sums = Loss(emitter, Forward(emitter, samples), samples.targets, none, "");
   emitter.set_origin(terms_.front().origin);
   ReadMeans(emitter, sums, counts, divisors, ScalarRole::Loss);
   if (const ScalarId targets = plan_.FindScalar(ScalarRole::Targets); targets.valid()) {
@@ -402,23 +294,14 @@ auto PlanBuilder::Eval() -> void {
   const std::vector<ValueId> loss_sums = zeros("loss");
   const std::vector<ValueId> count_sums = zeros("count");
   emitter.Emit(op::Repeat{.count = plan_.run.eval_batches});
-  const ValueId tokens = emitter.New(TokenType(), Category::Data, "eval.tokens");
-  const auto targets = Mapped<ValueId>(terms_, [&](const LossTerm& term) {
-    return emitter.New(TokenType(), Category::Data, fmt::format("eval.{}targets", term.prefix));
-  });
-  DocumentValues documents;
-  if (data.splits_documents()) {
-    documents = {.starts = emitter.New(TokenType(), Category::Data, "eval.starts"),
-                 .positions = emitter.New(TokenType(), Category::Data, "eval.positions")};
-  }
-  LoadSamples(emitter, documents, tokens, targets, Split::Eval, SampleExpr(0));
-  const std::vector<ValueId> losses = Loss(emitter, Forward(emitter, tokens, documents), targets, loss_sums, "eval.");
+  const SampleValues batch = loads_.EmitEval(emitter);
+  const std::vector<ValueId> losses = Loss(emitter, Forward(emitter, batch), batch.targets, loss_sums, "eval.");
   emitter.set_phase(Phase::None);
   emitter.set_origin(held_out);
   std::vector<ValueId> counts;
   for (size_t i = 0; i < terms_.size(); ++i) {
     counts.push_back(emitter.Alias(count_sums[i], Sum, fmt::format("eval.{}count.next", terms_[i].prefix)));
-    emitter.Emit(op::CountValid{.targets = targets[i], .count = counts.back(), .count_onto = count_sums[i]});
+    emitter.Emit(op::CountValid{.targets = batch.targets[i], .count = counts.back(), .count_onto = count_sums[i]});
   }
   for (size_t i = 0; i < terms_.size(); ++i) {
     emitter.Emit(op::Carry{.last = losses[i], .first = loss_sums[i]});
