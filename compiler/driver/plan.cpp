@@ -1,6 +1,5 @@
 // shardc plan RECIPE|PLAN: the plan, or what the options ask for, on stdout or in a file.
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -9,15 +8,12 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
-#include "compiler/base/processor.h"
-#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/text/parse_whole.h"
-#include "compiler/base/text/split.h"
 #include "compiler/checkpoint/stage_changes.h"
 #include "compiler/cost/notes.h"
-#include "compiler/data/document_facts.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/absolute_paths.h"
+#include "compiler/driver/document_lines.h"
 #include "compiler/driver/fit.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
@@ -141,28 +137,6 @@ static auto ReportText(const Report& report, const PlanOptions& options) -> std:
   return RenderReportText(report);
 }
 
-/// Returns lines on the documents of a plan that splits them, and puts the samples that they fill into `mixture`.
-/// Errors: a run would refuse the files.
-static auto DocumentsOf(const Plan& plan, const std::vector<SourceFacts>& facts, MixtureUse& mixture)
-    -> ErrorOr<std::string> {
-  const auto is_known = [](const SourceFacts& source) { return source.is_known; };
-  if (plan.data.is_synthetic() || !std::ranges::all_of(facts, is_known) || !IsQuickToLookAt(plan)) {
-    return plan.data.is_synthetic()
-               ? std::string("documents: each sample is one\n\n")
-               : std::string("documents: split; `shardc check --data` counts them where the token files are\n\n");
-  }
-  ASSIGN_OR_RETURN(const auto documents, LookAtDocuments(plan, NumCores()));
-  for (size_t i = 0; i < mixture.sources.size(); ++i) {
-    mixture.sources[i].epoch_samples = documents[i].samples;
-  }
-  const std::string lines = DocumentsText(plan.data, documents);
-  std::string text;
-  for (const std::string_view line : SplitAt(lines, "\n")) {
-    text += line.empty() ? "" : Wrapped(std::string(line), 2);
-  }
-  return text + "\n";
-}
-
 /// With what its token files hold, and what it changes beside the run that it continues, where they are here. Errors: a
 /// run would refuse one of these files.
 static auto ReportOf(const Plan& plan, const Facts& facts, const std::optional<FitUse>& fit = {}) -> ErrorOr<Report> {
@@ -172,7 +146,7 @@ static auto ReportOf(const Plan& plan, const Facts& facts, const std::optional<F
   Report report = Explain(plan);
   report.mixture = MixtureOf(plan, *facts);
   if (plan.data.splits_documents()) {
-    ASSIGN_OR_RETURN(report.documents, DocumentsOf(plan, *facts, report.mixture));
+    ASSIGN_OR_RETURN(report.documents, DocumentLines(plan, *facts, report.mixture));
   }
   report.seed.changes = ReadStageChanges(plan);
   report.fit = fit;
