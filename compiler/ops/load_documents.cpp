@@ -20,11 +20,7 @@ auto Verify(const op::LoadDocuments& op, const Plan& plan, OpCheck& check) -> vo
   const ValueType type = Shape(op, plan)[0];
   ExpectType(check, plan, op.starts, type, "starts", "load_documents-c1"_rule);
   ExpectType(check, plan, op.positions, type, "positions", "load_documents-c1"_rule);
-  for (const ValueId id : {op.starts, op.positions}) {
-    const Arena arena = plan.buffers[plan.values[id].buffer].arena;
-    check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_documents-c2"_rule, "{} lies in the {} arena",
-                 plan.values[id].name, ToText(arena));
-  }
+  ExpectHostWrites(check, plan, {op.starts, op.positions}, "load_documents-c2"_rule);
 }
 
 }  // namespace shardc

@@ -17,9 +17,7 @@ auto Shape(const op::LoadTargets&, const Plan& plan) -> std::vector<ValueType> {
 
 auto Verify(const op::LoadTargets& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.targets, Shape(op, plan)[0], "targets", "load_targets-c1"_rule);
-  const Arena arena = plan.buffers[plan.values[op.targets].buffer].arena;
-  check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_targets-c2"_rule, "{} lies in the {} arena",
-               plan.values[op.targets].name, ToText(arena));
+  ExpectHostWrites(check, plan, {op.targets}, "load_targets-c2"_rule);
   check.Expect(op.head.valid(), "load_targets-c3"_rule, "no head is named");
   ExpectStarts(check, plan, op.starts, Shape(op, plan)[0].shape, "load_targets-c4"_rule);
 }

@@ -22,11 +22,7 @@ auto Verify(const op::LoadTokens& op, const Plan& plan, OpCheck& check) -> void 
   const ValueType type = Shape(op, plan)[0];
   ExpectType(check, plan, op.tokens, type, "tokens", "load_tokens-c1"_rule);
   ExpectType(check, plan, op.targets, type, "targets", "load_tokens-c1"_rule);
-  for (const ValueId id : {op.tokens, op.targets}) {
-    const Arena arena = plan.buffers[plan.values[id].buffer].arena;
-    check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_tokens-c2"_rule, "{} lies in the {} arena",
-                 plan.values[id].name, ToText(arena));
-  }
+  ExpectHostWrites(check, plan, {op.tokens, op.targets}, "load_tokens-c2"_rule);
   ExpectStarts(check, plan, op.starts, type.shape, "load_tokens-c3"_rule);
 }
 

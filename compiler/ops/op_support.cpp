@@ -41,6 +41,15 @@ auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId o
   }
 }
 
+auto ExpectHostWrites(OpCheck& check, const Plan& plan, std::initializer_list<ValueId> values, PlanRule constraint)
+    -> void {
+  for (const ValueId id : values) {
+    const Arena arena = plan.buffers[plan.values[id].buffer].arena;
+    check.Expect(arena == Arena::Host || arena == Arena::Transient, constraint, "{} lies in the {} arena",
+                 plan.values[id].name, ToText(arena));
+  }
+}
+
 auto ExpectStarts(OpCheck& check, const Plan& plan, ValueId starts, const Dims& dims, PlanRule constraint) -> void {
   if (starts.valid()) {
     ExpectType(check, plan, starts, {DType::I32, {dims[0], dims[1]}}, "starts", constraint);

@@ -40,6 +40,10 @@ auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType
 /// an ACC result that is not added to anything.
 auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, PlanRule constraint) -> void;
 
+/// Checks that values lie in memory that the host can write.
+auto ExpectHostWrites(OpCheck& check, const Plan& plan, std::initializer_list<ValueId> values, PlanRule constraint)
+    -> void;
+
 /// Checks that `starts`, if it is set, is i32 [S, B]: the first two of `dims`.
 auto ExpectStarts(OpCheck& check, const Plan& plan, ValueId starts, const Dims& dims, PlanRule constraint) -> void;
 
