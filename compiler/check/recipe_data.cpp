@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "compiler/data/file_pattern.h"
-#include "compiler/data/packed_files.h"
 #include "compiler/keys/model_sizes.h"
 #include "compiler/plan/header.h"
 #include "compiler/recipe/resolved.h"
@@ -52,11 +51,6 @@ auto DataOf(const Recipe& recipe) -> DataSource {
     data.eval_files = Resolve(recipe, *recipe.data.eval);
     const OpenedList opened = OpenList(EvalList(data), data.format);
     data.eval_file_tokens = opened.is_whole() ? opened.num_ids : 0;
-    // What is wrong with their documents is found when the files are judged.
-    if (data.packs() && data.eval_file_tokens > 0) {
-      const auto rows = CountEvalRows(data);
-      data.eval_file_samples = rows ? *rows : 0;
-    }
   }
   for (size_t i = 0; i < data.sources.size(); ++i) {
     if (i < recipe.data.source.size()) {

@@ -2,6 +2,7 @@
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/check/recipe_data.h"
+#include "compiler/data/packed_files.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/header.h"
 #include "compiler/recipe/resolved.h"
@@ -41,6 +42,11 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
 
   // The parts that depend on folders.
   plan.data = DataOf(recipe);
+  if (plan.data.packs() && plan.data.has_eval_files()) {
+    // Faults of their documents are found when the files are judged.
+    const auto rows = CountEvalRows(plan.data);
+    plan.data.eval_file_samples = rows ? *rows : 0;
+  }
   plan.heads = HeadsOf(recipe);
   plan.run.run_dir = RunDirOf(recipe);
   plan.run.checkpoint_dir = recipe.checkpoint.dir.is_set ? ResolvedPath(recipe, *recipe.checkpoint.dir) : "";
