@@ -1,8 +1,8 @@
 // Rules of documents in [data]: boundaries that are known, ids that can end one, and keys that act beside others alone.
 
-#include "compiler/base/check.h"
 #include "compiler/check/check_context.h"
 #include "compiler/keys/source_name.h"
+#include "compiler/plan/run_settings.h"
 
 namespace shardc {
 
@@ -58,24 +58,6 @@ static auto CheckPackedKeys(CheckContext& context) -> void {
   }
 }
 
-/// Returns true if documents are something to the model.
-static auto Splits(Documents documents) -> bool {
-  switch (documents) {
-    case Documents::Stream: return false;
-    case Documents::Split: return true;
-  }
-  CHECK(false, "documents {}", static_cast<int>(documents));
-}
-
-/// Returns true if samples are filled with whole documents.
-static auto Packs(Pack pack) -> bool {
-  switch (pack) {
-    case Pack::Stream: return false;
-    case Pack::BestFit: return true;
-  }
-  CHECK(false, "pack {}", static_cast<int>(pack));
-}
-
 auto CheckDocuments(CheckContext& context) -> void {
   const DataSection& data = context.recipe().data;
   CheckEnd(context, data.document_end);
@@ -85,8 +67,8 @@ auto CheckDocuments(CheckContext& context) -> void {
   if (!context.IsSound(data.documents, data.pack)) {
     return;
   }
-  const bool splits = data.documents.is_set && Splits(*data.documents);
-  const bool packs = data.pack.is_set && Packs(*data.pack);
+  const bool splits = data.documents.is_set && IsSplit(*data.documents);
+  const bool packs = data.pack.is_set && IsPacked(*data.pack);
   if (splits) {
     CheckBoundaries(context);
   }

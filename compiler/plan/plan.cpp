@@ -38,6 +38,31 @@ auto PassesFor(Device device) -> std::vector<PassKind> {
   return passes;
 }
 
+auto IsSplit(Documents documents) -> bool {
+  switch (documents) {
+    case Documents::Stream: return false;
+    case Documents::Split: return true;
+  }
+  CHECK(false, "documents {}", static_cast<int>(documents));
+}
+
+auto IsPacked(Pack pack) -> bool {
+  switch (pack) {
+    case Pack::Stream: return false;
+    case Pack::BestFit: return true;
+  }
+  CHECK(false, "pack {}", static_cast<int>(pack));
+}
+
+auto Plan::OwnHead() const -> HeadId {
+  for (const HeadId id : heads.ids()) {
+    if (heads[id].is_own) {
+      return id;
+    }
+  }
+  return {};
+}
+
 auto Plan::FindScalar(ScalarRole role) const -> ScalarId {
   for (const ScalarId id : scalars.ids()) {
     if (scalars[id].role == role) {

@@ -267,6 +267,8 @@ struct Plan : PlanHeader {
   /// Returns the number of ops of all sections.
   auto num_ops() const -> int64_t;
   auto Established(PassKind pass) const -> bool;
+  /// Returns the head of the model's own targets from files; invalid if these are the next tokens.
+  auto OwnHead() const -> HeadId;
   /// Returns the first scalar of that role; an invalid id if no scalar has it.
   auto FindScalar(ScalarRole role) const -> ScalarId;
   /// Returns the scalar of that role. Requires: there is one.

@@ -33,6 +33,11 @@ struct TokenSource {
   friend auto operator==(const TokenSource&, const TokenSource&) -> bool = default;
 };
 
+/// Returns true if documents are something to the model.
+auto IsSplit(Documents documents) -> bool;
+/// Returns true if samples are filled with whole documents.
+auto IsPacked(Pack pack) -> bool;
+
 /// The tokens. Sample i of a source is its tokens[i*seq ... i*seq+seq]; the last `eval_tokens` tokens of each are the
 /// eval split, or all tokens of the eval files.
 struct DataSource {
@@ -62,8 +67,8 @@ struct DataSource {
   double max_lost = DefaultMaxLost;
 
   static constexpr double DefaultMaxLost = 0.01;
-  auto splits_documents() const -> bool { return documents == Documents::Split; }
-  auto packs() const -> bool { return pack != Pack::Stream; }
+  auto splits_documents() const -> bool { return IsSplit(documents); }
+  auto packs() const -> bool { return IsPacked(pack); }
   /// Returns true if samples differ in how many positions have a target.
   auto varies_targets() const -> bool {
     return splits_documents() ||

@@ -13,15 +13,6 @@ namespace shardc {
 
 namespace {
 
-/// Returns the head of the model's own targets: none where they are the next tokens.
-auto OwnHeadOf(const Plan& plan) -> HeadId {
-  HeadId own;
-  for (const HeadId id : plan.heads.ids()) {
-    own = plan.heads[id].is_own ? id : own;
-  }
-  return own;
-}
-
 class MetricVerifier {
  public:
   explicit MetricVerifier(StepTerms* step)
@@ -35,7 +26,7 @@ class MetricVerifier {
           CheckMean(section, told, told.term, scalar.head);
         } else if (scalar.role == ScalarRole::Loss || scalar.role == ScalarRole::EvalLoss) {
           CheckTotal(section, told);
-        } else if (scalar.role == ScalarRole::Targets && !IsCount(section, told.term, OwnHeadOf(plan_))) {
+        } else if (scalar.role == ScalarRole::Targets && !IsCount(section, told.term, plan_.OwnHead())) {
           Report(section, told, "{}, expected the count of the targets of the model's own head",
                  step_.Describe(told.term));
         }
