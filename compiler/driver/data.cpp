@@ -14,6 +14,7 @@
 #include "compiler/base/text/table.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
+#include "runtime/data/document_ends.h"
 #include "runtime/data/token_reader.h"
 
 namespace shardc {
@@ -99,21 +100,13 @@ static auto ReadShown(const Plan& plan, Split split, int64_t index) -> ErrorOr<S
           "the recipe has nothing to evaluate on: set data.eval or data.eval_tokens, or leave out --split eval");
   FAIL_IF(split == Split::Eval && index >= reader->num_eval_samples(), ExitCode::Usage,
           "--sample is {}, and the eval split has {}", index, Counted(reader->num_eval_samples(), "sample"));
-  HeadId own;
-  for (const HeadId head : plan.heads.ids()) {
-    own = plan.heads[head].is_own ? head : own;
-  }
   ShownSample sample(plan.data.seq);
-  RETURN_IF_ERROR(reader->ReadSample(split, index, sample.tokens.data(), sample.targets.data(), 1, own));
+  RETURN_IF_ERROR(reader->ReadSample(split, index, sample.tokens.data(), sample.targets.data(), 1, plan.OwnHead()));
   if (!plan.data.splits_documents()) {
     return sample;
   }
   RETURN_IF_ERROR(reader->ReadDocuments(split, index, sample.starts.data(), sample.positions.data(), 1));
-  for (size_t s = 0; s < sample.targets.size(); ++s) {
-    // As the op does that loads them: the next place belongs to another document, or to another sample.
-    const bool ends = s + 1 == sample.targets.size() || sample.starts[s + 1] == static_cast<int32_t>(s) + 1;
-    sample.targets[s] = ends ? -1 : sample.targets[s];
-  }
+  TakeTargetsAtEnds(sample.starts.data(), plan.data.seq, 1, sample.targets.data());
   return sample;
 }
 

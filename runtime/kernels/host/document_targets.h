@@ -1,6 +1,7 @@
 // The targets that a microbatch lacks because its documents end: what load_tokens and load_targets take away.
 #pragma once
 
+#include "runtime/data/document_ends.h"
 #include "runtime/kernels/host/host_memory.h"
 
 namespace shardc::host {
@@ -23,11 +24,8 @@ class DocumentStarts {
     ASSIGN_OR_RETURN(const auto bytes, memory_.Read(starts_SB_.At<std::byte>(moment),
                                                     sequence * batch * static_cast<int64_t>(sizeof(int32_t))));
     const auto* starts = reinterpret_cast<const int32_t*>(bytes);
-    for (int64_t s = 0; s < sequence; ++s) {
-      for (int64_t b = 0; b < batch; ++b) {
-        const bool ends = s + 1 == sequence || starts[(s + 1) * batch + b] == s + 1;
-        targets_SB[s * batch + b] = ends ? -1 : targets_SB[s * batch + b];
-      }
+    for (int64_t b = 0; b < batch; ++b) {
+      TakeTargetsAtEnds(starts + b, sequence, batch, targets_SB + b);
     }
     return Success{};
   }
