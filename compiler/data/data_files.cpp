@@ -85,8 +85,8 @@ auto CheckNamesFiles(const DataSource& data) -> Status {
   }
   FAIL_IF(data.sources.empty(), ExitCode::RecipeRejected, "no token files: `data.tokens` is empty");
   for (const TokenSource& source : data.sources) {
-    FAIL_IF(source.files.empty(), ExitCode::RecipeRejected, "{}no token files: `{}` is empty",
-            source.name.empty() ? "" : fmt::format("source {}: ", source.name), TokenPurpose(source).key);
+    FAIL_IF(source.files.empty(), ExitCode::RecipeRejected, "{}no token files: `{}` is empty", OfSource(source.name),
+            TokenPurpose(source).key);
   }
   return Success{};
 }

@@ -54,10 +54,7 @@ class TargetFiles {
     constexpr int64_t IdsAtOnce = 256 << 10;
     const TokenFile& file = files_[file_];
     read_ = {id, std::min(id + IdsAtOnce, begin_of_file_ + file.num_ids)};
-    raw_.resize(static_cast<size_t>(read_.size() * file.type.bytes));
-    const Status read = ReadAll(file.descriptor, raw_.data(), std::ssize(raw_),
-                                file.header_bytes + (id - begin_of_file_) * file.type.bytes);
-    return read ? read : Status(Fail(ExitCode::Environment, "{} file: {}", list_.purpose.noun, read.error().message));
+    return ReadRawIds(file, list_.purpose.noun, id - begin_of_file_, read_.size(), raw_);
   }
 
   FileList list_;
@@ -75,22 +72,18 @@ static auto TargetsOf(const Plan& plan, const TokenSource& source) -> std::optio
   if (!source.targets.empty()) {
     return TargetList(plan.data, source);
   }
-  for (const TargetHead& head : plan.heads) {
-    if (head.is_own) {
-      return FileList{.name = head.name, .purpose = TargetPurpose(), .range = TargetRange(head), .paths = head.files};
-    }
+  if (!plan.OwnHead().valid()) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  const TargetHead& own = plan.heads[plan.OwnHead()];
+  return FileList{.name = own.name, .purpose = TargetPurpose(), .range = TargetRange(own), .paths = own.files};
 }
 
 /// Returns the ranges of a document whose tokens are in one sample each.
 static auto PiecesOf(Interval document, const PackRule& rule, bool packs, int64_t end_of_samples)
     -> std::vector<Interval> {
   std::vector<Interval> pieces;
-  if (packs && document.size() > rule.seq && rule.too_long != TooLong::Split) {
-    document.end = document.begin + (rule.too_long == TooLong::Drop ? 0 : rule.seq);
-  }
-  document.end = packs ? document.end : std::min(document.end, end_of_samples);
+  document.end = packs ? document.begin + PackedTokens(document.size(), rule) : std::min(document.end, end_of_samples);
   while (document.begin < document.end) {
     // Without packing, samples begin at multiples of seq.
     const int64_t next = packs ? document.begin + rule.seq : (document.begin / rule.seq + 1) * rule.seq;
@@ -161,14 +154,10 @@ auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<std::vector<D
   return all;
 }
 
-static auto OfSource(const DocumentFacts& facts) -> std::string {
-  return facts.source.empty() ? "" : fmt::format("source {}: ", facts.source);
-}
-
 auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> Status {
   FAIL_IF(facts.targets == 0, ExitCode::RecipeRejected,
           "{}no place of the {} samples of an epoch has a target, so nothing would be learnt from its {}{}",
-          OfSource(facts), facts.samples, Counted(facts.counts.documents, "document"),
+          OfSource(facts.source), facts.samples, Counted(facts.counts.documents, "document"),
           data.packs() ? "; each has one token, or lost its targets to `data.too_long`" : "");
   const double share = static_cast<double>(facts.lost) / static_cast<double>(facts.with_targets);
   FAIL_IF(
@@ -176,7 +165,7 @@ auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> St
       "{}{} of {} documents with targets ({:.3g} %) lose all of them to `data.too_long`, and `data.max_lost` is "
       "{:.3g} %; raise `model.seq` (the longest document has {} tokens), set `data.too_long` to \"split\", or raise "
       "`data.max_lost`",
-      OfSource(facts), facts.lost, facts.with_targets, 100 * share, 100 * data.max_lost, facts.counts.longest);
+      OfSource(facts.source), facts.lost, facts.with_targets, 100 * share, 100 * data.max_lost, facts.counts.longest);
   return Success{};
 }
 
@@ -199,7 +188,7 @@ auto StreamDocumentsText(const Plan& plan, int64_t threads) -> ErrorOr<std::stri
     ASSIGN_OR_RETURN(const auto table,
                      DocumentTable::Find(TokenList(data, source), data.format, source.document_end, threads));
     text += fmt::format("documents: {}{}; `data.documents` is \"stream\", so samples run across them\n",
-                        source.name.empty() ? "" : fmt::format("source {}: ", source.name),
+                        OfSource(source.name),
                         LengthsText(CountDocuments(table, {0, table.num_ids()}, std::nullopt), table.num_empty()));
   }
   return text;
@@ -210,7 +199,7 @@ auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& fac
   for (const DocumentFacts& of : facts) {
     const DocumentCounts& counts = of.counts;
     const auto samples = static_cast<double>(std::max<int64_t>(of.samples, 1));
-    text += fmt::format("documents: {}{}", OfSource(of), LengthsText(counts, of.empty));
+    text += fmt::format("documents: {}{}", OfSource(of.source), LengthsText(counts, of.empty));
     text += fmt::format("; {} in an epoch, with {:.1f} targets each on average", Counted(of.samples, "sample"),
                         static_cast<double>(of.targets) / samples);
     if (data.packs()) {

@@ -1,4 +1,4 @@
-// What the documents of a source give a run, before it starts: how many there are, how they fill samples, what is cut,
+// Facts about the documents of a source before a run: how many there are, how they fill samples, what is cut,
 // and how many targets are left. One pass over the tables of documents, and over files of targets, which are read.
 #pragma once
 

@@ -19,9 +19,9 @@ constexpr int64_t SearchedBytes = int64_t{1} << 20;
 /// A MiB of a file, or the rest of it, and the ids in it that end documents.
 struct SearchedBlock {
   const TokenFile* file = nullptr;
-  /// Byte of the file, after its header.
+  /// Ids of the file.
   int64_t begin = 0;
-  int64_t bytes = 0;
+  int64_t count = 0;
   /// Numbers of ids in the block.
   std::vector<uint32_t> found = {};
 };
@@ -48,16 +48,12 @@ auto FindIds(const uint8_t* raw, int64_t count, T wanted, std::vector<uint32_t>&
 }
 
 auto SearchBlock(SearchedBlock& block, int64_t wanted, std::vector<uint8_t>& raw) -> Status {
-  raw.resize(static_cast<size_t>(block.bytes));
   const TokenFile& file = *block.file;
-  if (const Status read = ReadAll(file.descriptor, raw.data(), block.bytes, file.header_bytes + block.begin); !read) {
-    return Fail(ExitCode::Environment, "token file: {}", read.error().message);
-  }
-  const int64_t count = block.bytes / file.type.bytes;
+  RETURN_IF_ERROR(ReadRawIds(file, "token", block.begin, block.count, raw));
   switch (file.type.bytes) {
-    case 1: FindIds(raw.data(), count, static_cast<uint8_t>(wanted), block.found); break;
-    case 2: FindIds(raw.data(), count, static_cast<uint16_t>(wanted), block.found); break;
-    case 4: FindIds(raw.data(), count, static_cast<uint32_t>(wanted), block.found); break;
+    case 1: FindIds(raw.data(), block.count, static_cast<uint8_t>(wanted), block.found); break;
+    case 2: FindIds(raw.data(), block.count, static_cast<uint16_t>(wanted), block.found); break;
+    case 4: FindIds(raw.data(), block.count, static_cast<uint32_t>(wanted), block.found); break;
     default: CHECK(false, "ids of {} bytes", file.type.bytes);
   }
   return Success{};
@@ -126,9 +122,10 @@ auto DocumentTable::Find(const FileList& list, TokenFormat format, int64_t docum
     }
     opened.push_back(std::move(file));
     const bool fits = document_end < int64_t{1} << (8 * opened.back().type.bytes);
-    const int64_t bytes = fits ? opened.back().num_ids * opened.back().type.bytes : 0;
-    for (int64_t begin = 0; begin < bytes; begin += SearchedBytes) {
-      blocks.push_back({.file = &opened.back(), .begin = begin, .bytes = std::min(SearchedBytes, bytes - begin)});
+    const int64_t count = fits ? opened.back().num_ids : 0;
+    const int64_t of_block = SearchedBytes / opened.back().type.bytes;
+    for (int64_t begin = 0; begin < count; begin += of_block) {
+      blocks.push_back({.file = &opened.back(), .begin = begin, .count = std::min(of_block, count - begin)});
     }
   }
   if (has_index) {
@@ -151,7 +148,7 @@ auto DocumentTable::Find(const FileList& list, TokenFormat format, int64_t docum
     File& file = table.files_[i];
     file.first_document = table.num_documents();
     for (; block != blocks.end() && block->file == &opened[i]; ++block) {
-      const int64_t first = file.begin + block->begin / opened[i].type.bytes;
+      const int64_t first = file.begin + block->begin;
       for (const uint32_t id : block->found) {
         table.ends_.push_back(first + id + 1);
       }

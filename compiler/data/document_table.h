@@ -1,6 +1,6 @@
-// Where the documents of a list of files are: in Megatron's format the table of documents of each index has them, in
-// the other formats an id ends each (`data.document_end`), which belongs to the document that it ends. A document never
-// goes on in the next file: ids after the last end of a file are a document too.
+// The places of the documents of a list of files: in Megatron's format the table of documents of each index has them,
+// in the other formats an id ends each (`data.document_end`), which belongs to the document that it ends. A document
+// never goes on in the next file: ids after the last end of a file are a document too.
 //
 // A document without ids takes no place in any sample: it is counted, and not kept. In memory a document takes 8 bytes.
 #pragma once

@@ -151,7 +151,7 @@ auto MegatronIndex::CheckSequences() const -> Status {
 
 auto MegatronIndex::ForEachDocumentEnd(const std::function<void(int64_t)>& visit) const -> Status {
   std::vector<int64_t> firsts(static_cast<size_t>(std::min(EntriesAtOnce, num_documents())));
-  // Where sequences begin, from this one on.
+  // The beginnings of sequences from `begin_of_read` on.
   std::vector<int64_t> pointers;
   int64_t begin_of_read = 0;
   const auto begin_of = [&](int64_t sequence) -> ErrorOr<int64_t> {

@@ -46,4 +46,6 @@ auto OpenDataFile(const std::string& path, const FilePurpose& purpose) -> ErrorO
   return descriptor;
 }
 
+auto OfSource(const std::string& name) -> std::string { return name.empty() ? "" : fmt::format("source {}: ", name); }
+
 }  // namespace shardc

@@ -23,4 +23,7 @@ auto OpenDataFile(const std::string& path, const FilePurpose& purpose) -> ErrorO
 /// Is nothing there under this name? Then another machine may have the file.
 auto IsMissing(const std::string& path) -> bool;
 
+/// Returns "source web: ", which a line about a source begins with; nothing for the one stream, which has no name.
+auto OfSource(const std::string& name) -> std::string;
+
 }  // namespace shardc

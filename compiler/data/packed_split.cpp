@@ -12,8 +12,7 @@ static auto DocumentsIn(const DocumentTable& table, Interval ids) -> Interval {
   return ids.size() <= 0 ? Interval{} : Interval{table.DocumentOf(ids.begin), table.DocumentOf(ids.end - 1) + 1};
 }
 
-/// Returns how many tokens of a document are packed.
-static auto PackedTokens(int64_t tokens, const PackRule& rule) -> int64_t {
+auto PackedTokens(int64_t tokens, const PackRule& rule) -> int64_t {
   if (tokens <= rule.seq) {
     return tokens;
   }

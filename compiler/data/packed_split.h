@@ -39,6 +39,9 @@ struct PackRule {
   int64_t window_documents = 1'000'000;
 };
 
+/// Returns how many tokens of a document of so many are packed.
+auto PackedTokens(int64_t tokens, const PackRule& rule) -> int64_t;
+
 /// Counts of the documents of a split, and of what packing does to them.
 struct DocumentCounts {
   int64_t documents = 0;

@@ -136,4 +136,12 @@ auto OpenTokenFile(const std::string& path, TokenFormat format, const FilePurpos
   return file;
 }
 
+auto ReadRawIds(const TokenFile& file, std::string_view noun, int64_t begin, int64_t count, std::vector<uint8_t>& raw)
+    -> Status {
+  raw.resize(static_cast<size_t>(count * file.type.bytes));
+  const Status read =
+      ReadAll(file.descriptor, raw.data(), std::ssize(raw), file.header_bytes + begin * file.type.bytes);
+  return read ? read : Status(Fail(ExitCode::Environment, "{} file: {}", noun, read.error().message));
+}
+
 }  // namespace shardc

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
@@ -27,5 +29,10 @@ struct TokenFile {
 /// Opens a file and judges its header and size. Of Megatron's files, the header and the size of the index too.
 /// Errors: ExitCode::RecipeRejected, naming the file, what was found and the remedy.
 auto OpenTokenFile(const std::string& path, TokenFormat format, const FilePurpose& purpose) -> ErrorOr<TokenFile>;
+
+/// Reads ids [begin, begin + count) of a file as they lie there. Errors: ExitCode::Environment, beginning with the
+/// noun.
+auto ReadRawIds(const TokenFile& file, std::string_view noun, int64_t begin, int64_t count, std::vector<uint8_t>& raw)
+    -> Status;
 
 }  // namespace shardc

@@ -8,12 +8,8 @@
 namespace shardc {
 
 static auto ReadIdsOf(const TokenFile& file, int64_t begin, int64_t count, std::vector<int32_t>& ids) -> Status {
-  const int64_t bytes = count * file.type.bytes;
-  std::vector<uint8_t> raw(static_cast<size_t>(bytes));
-  const Status read = ReadAll(file.descriptor, raw.data(), bytes, file.header_bytes + begin * file.type.bytes);
-  if (!read) {
-    return Fail(ExitCode::Environment, "token file: {}", read.error().message);
-  }
+  std::vector<uint8_t> raw;
+  RETURN_IF_ERROR(ReadRawIds(file, "token", begin, count, raw));
   ids.resize(static_cast<size_t>(count));
   WidenIds(raw.data(), count, file.type, {.vocab = std::numeric_limits<int32_t>::max(), .vocab_name = ""}, ids.data());
   return Success{};
