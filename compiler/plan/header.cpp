@@ -144,7 +144,8 @@ auto PutData(const PlanKeys& keys, DataSource& data) -> void {
     data.sources[0].name.clear();
     data.sources[0].weight.clear();
   }
-  for (size_t i = 0; i < data.sources.size(); ++i) {
+  // Tokens that are made have no documents to find or to cut.
+  for (size_t i = 0; i < data.sources.size() && !data.is_synthetic(); ++i) {
     Put(keys.data.document_end, data.sources[i].document_end);
     Put(keys.data.too_long, data.sources[i].too_long);
     if (!sources.empty()) {

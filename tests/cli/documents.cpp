@@ -59,7 +59,7 @@ TEST_F(DocumentsOfFiles, PlanHasRowsOfEvalFiles) {
 
 TEST_F(DocumentsOfFiles, MadeSamplesAreNotPacked) {
   const Finished planned =
-      Ask({"plan", recipe_, "--unset", "data.tokens", "--unset", "data.format", "--unset", "data.document_end", "--set",
+      Ask({"plan", recipe_, "--unset", "data.tokens", "--unset", "data.format", "--set", "data.too_long=cut", "--set",
            "data.synthetic=uniform", "--set", "data.eval_tokens=100", "--set", "train.eval_every=5"});
   EXPECT_EQ(planned.exit_code, 0) << planned.err;
   EXPECT_THAT(planned.err, HasSubstr("`synthetic` makes samples that are one document each"));
