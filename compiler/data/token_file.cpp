@@ -22,11 +22,12 @@ static auto RefuseLlama3(const TokenFile& file, const std::string& noun) -> Stat
               TokenFileHeader::Bytes + 1);
 }
 
-/// Returns true if bytes are those of a text, whatever its encoding. Few bytes say nothing.
+/// Returns true if bytes are those of a text, whatever its encoding. Few bytes say nothing. No UTF-8 has the byte 255,
+/// and places without a target consist of it.
 static auto IsText(std::string_view bytes) -> bool {
   constexpr size_t Least = 16;
   return bytes.size() >= Least && std::ranges::all_of(bytes, [](unsigned char c) {
-           return c >= ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f';
+           return (c >= ' ' && c < 0xFF) || c == '\t' || c == '\n' || c == '\r' || c == '\f';
          });
 }
 

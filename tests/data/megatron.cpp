@@ -77,6 +77,30 @@ TEST_F(Megatron, DocumentsFollowOneAnotherInEachType) {
   }
 }
 
+// A long prompt before the first answer: bytes of 255, without any below 32 as ids have them.
+TEST_F(Megatron, PlacesWithoutTargetsAreNoText) {
+  const auto repeated = [](const std::string& id) {
+    std::string ids = id;
+    for (int i = 1; i < 600; ++i) {
+      ids += "," + id;
+    }
+    return ids;
+  };
+  for (const auto& [type, none] : {std::pair("uint16", "65535"), std::pair("int32", "-1")}) {
+    SCOPED_TRACE(type);
+    Write("tokens", type, {repeated("7")});
+    Write("targets", type, {repeated(none)});
+    DataSource source = Source({"tokens.bin"});
+    source.sources.front().targets = {folder_ / "targets.bin"};
+    auto reader = TokenReader::Open(source);
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    std::vector<int32_t> tokens(3);
+    std::vector<int32_t> targets(3);
+    ASSERT_TRUE((*reader)->ReadSample(Split::Train, 0, tokens.data(), targets.data(), 1).ok());
+    EXPECT_EQ(targets, (std::vector<int32_t>{-1, -1, -1}));
+  }
+}
+
 TEST_F(Megatron, NegativeAndLargeIdsAreNamed) {
   Write("a", "int32", {"1,2,3", "4,-5,6"});
   auto reader = TokenReader::Open(Source({"a.bin"}));
