@@ -87,13 +87,15 @@ static auto JudgeLength(CheckContext& context, const NamedList& list, int64_t nu
 /// Checks that the files of data.eval hold a sample.
 static auto JudgeEval(CheckContext& context, const NamedList& list, const OpenedList& opened) -> void {
   const Located<int64_t>& seq = context.recipe().model.seq;
+  const Located<OneOf<Documents>>& documents = context.recipe().data.documents;
   if (!opened.missing.empty()) {
     context.diags().Report(
         list.at, DiagnosticKind::EvalFiles,
         fmt::format("evaluation file {} is not here, and the plan says how many samples an evaluation has",
                     opened.missing.front()));
   } else if (const DataSource data = DataOf(context.recipe()); data.packs()) {
-    const auto rows = context.IsSound(seq) && opened.faults.empty() ? CountEvalRows(data) : ErrorOr<int64_t>(0);
+    const auto rows =
+        context.IsSound(seq, documents) && opened.faults.empty() ? CountEvalRows(data) : ErrorOr<int64_t>(0);
     if (!rows) {
       context.diags().Report(list.at, DiagnosticKind::EvalFiles, rows.error().message);
     }

@@ -30,6 +30,7 @@ static auto CheckBoundaries(CheckContext& context) -> void {
         .Build(data.documents.at, DiagnosticKind::DocumentsUnknown, of, data.format->text())
         .Help("set document_end to the id that ends a document, or name files of Megatron's format")
         .Emit();
+    context.MarkFaulty(data.documents);
   };
   for (size_t i = 0; i < data.source.size(); ++i) {
     if (!data.source[i].document_end.is_set) {
@@ -42,13 +43,26 @@ static auto CheckBoundaries(CheckContext& context) -> void {
   }
 }
 
+/// Reports ids that end documents where none is looked for.
+static auto ReportEnds(CheckContext& context, std::string_view why) -> void {
+  const DataSection& data = context.recipe().data;
+  const auto report = [&](const Located<int64_t>& end) {
+    if (end.is_set) {
+      context.diags().Report(end.at, DiagnosticKind::KeyHasNoEffect, "document_end", why);
+    }
+  };
+  report(data.document_end);
+  for (const SourceTable& source : data.source) {
+    report(source.document_end);
+  }
+}
+
 /// Reports keys that act beside `pack` = "best-fit" alone.
-static auto CheckPackedKeys(CheckContext& context) -> void {
+static auto ReportPackedKeys(CheckContext& context, std::string_view why) -> void {
   const DataSection& data = context.recipe().data;
   const auto report = [&](const auto& key, std::string_view name) {
     if (key.is_set) {
-      context.diags().Report(key.at, DiagnosticKind::KeyHasNoEffect, name,
-                             "`pack` is not \"best-fit\", so a document may be longer than a sample");
+      context.diags().Report(key.at, DiagnosticKind::KeyHasNoEffect, name, why);
     }
   };
   report(data.too_long, "too_long");
@@ -69,11 +83,20 @@ auto CheckDocuments(CheckContext& context) -> void {
   }
   const bool splits = data.documents.is_set && IsSplit(*data.documents);
   const bool packs = data.pack.is_set && IsPacked(*data.pack);
+  const bool makes = MakesTokens(context);
   if (splits) {
     CheckBoundaries(context);
   }
+  if (makes) {
+    ReportEnds(context, "`synthetic` makes samples that are one document each");
+  } else if (context.IsSound(data.format) && *data.format == TokenFormat::Megatron) {
+    ReportEnds(context, "`format` is \"megatron\", whose index says where documents end");
+  }
+  if (!packs || makes) {
+    ReportPackedKeys(context, makes ? "`synthetic` makes samples that are one document each"
+                                    : "`pack` is not \"best-fit\", so a document may be longer than a sample");
+  }
   if (!packs) {
-    CheckPackedKeys(context);
     return;
   }
   if (!splits) {
@@ -82,7 +105,7 @@ auto CheckDocuments(CheckContext& context) -> void {
         .Help("set documents = \"split\", or leave out `pack`")
         .Emit();
   }
-  if (MakesTokens(context)) {
+  if (makes) {
     context.diags().Report(data.pack.at, DiagnosticKind::KeyHasNoEffect, "pack",
                            "`synthetic` makes samples that are one document each");
   } else if (*data.eval_tokens > 0 && context.IsSound(data.eval_tokens)) {

@@ -57,6 +57,16 @@ TEST_F(DocumentsOfFiles, PlanHasRowsOfEvalFiles) {
   EXPECT_THAT(refused.err, HasSubstr("[eval-files]"));
 }
 
+TEST_F(DocumentsOfFiles, EndsOfEvalFilesAreAskedForOnce) {
+  WriteText(recipe_, Edited(ReadText(recipe_), {{"document_end = 0\n", ""},
+                                                {"tokens = [\"tokens.bin\"]\n", "eval = [\"tokens.bin\"]\n"}}) +
+                         "\n[[data.source]]\nname = \"a\"\ntokens = [\"tokens.bin\"]\ndocument_end = 0\nweight = 1\n");
+  const Finished refused = Ask({"check", recipe_});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("nothing says where the documents of the files of `eval` end"));
+  EXPECT_THAT(refused.err, Not(HasSubstr("[eval-files]")));
+}
+
 TEST_F(DocumentsOfFiles, MadeSamplesAreNotPacked) {
   const Finished planned =
       Ask({"plan", recipe_, "--unset", "data.tokens", "--unset", "data.format", "--set", "data.too_long=cut", "--set",
