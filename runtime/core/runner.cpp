@@ -141,8 +141,9 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
   ASSIGN_OR_RETURN(const auto loss, rank_.EvalLoss());
   if (!loss) {
     return Fail(ExitCode::RecipeRejected,
-                "no position of the held-out samples has a target, so there is nothing to evaluate; hold out others: "
-                "--set data.eval_tokens=N");
+                "no position of the held-out samples has a target, so there is nothing to evaluate; {}",
+                rank_.plan().data.has_eval_files() ? "name other files: --set 'data.eval=[\"FILE\"]'"
+                                                   : "hold out others: --set data.eval_tokens=N");
   }
   return *loss;
 }

@@ -7,6 +7,7 @@
 
 #include "compiler/base/check.h"
 #include "compiler/plan/run_samples.h"
+#include "runtime/data/document_ends.h"
 
 namespace shardc {
 
@@ -239,22 +240,28 @@ auto TokenReader::HoldsEvalTarget() -> ErrorOr<bool> {
   const bool from_heads = std::ranges::any_of(heads_, [](const TargetHead& head) { return head.is_own; });
   const bool from_sources =
       !eval_ && std::ranges::any_of(sources_, [](SourceStream& source) { return source.targets() != nullptr; });
-  if (!from_heads && !from_sources) {
+  if (!from_heads && !from_sources && !data_.splits_documents()) {
     return num_eval_samples() > 0;
   }
   std::vector<HeadId> heads;
   for (const HeadId head : heads_.ids()) {
     heads.push_back(head);
   }
-  if (heads.empty()) {
-    // Targets of the sources.
+  if (!from_heads) {
+    // Targets of the sources, or the next tokens.
     heads.emplace_back();
   }
   std::vector<int32_t> tokens(static_cast<size_t>(data_.seq));
   std::vector<int32_t> targets(tokens.size());
+  std::vector<int32_t> starts(tokens.size());
   for (const HeadId head : heads) {
     for (int64_t i = 0; i < num_eval_samples(); ++i) {
       RETURN_IF_ERROR(ReadSample(Split::Eval, i, tokens.data(), targets.data(), 1, head));
+      if (data_.splits_documents()) {
+        // Positions take the place of the tokens, which nobody reads.
+        RETURN_IF_ERROR(ReadDocuments(Split::Eval, i, starts.data(), tokens.data(), 1));
+        TakeTargetsAtEnds(starts.data(), data_.seq, 1, targets.data());
+      }
       if (std::ranges::any_of(targets, [](int32_t target) { return target >= 0; })) {
         return true;
       }

@@ -56,6 +56,29 @@ class DocumentReader : public TokenReaderTest {
   }
 };
 
+// Documents of one token have none, however samples are filled.
+TEST_F(DocumentReader, TargetsToEvaluateOnStayWithinDocuments) {
+  for (const Pack pack : {Pack::Stream, Pack::BestFit}) {
+    DataSource data = DataOf({{1, 2, 3, 4, 5, 0}}, pack);
+    data.document_end = 0;
+    data.too_long = data.sources.front().too_long = TooLong::Cut;
+    const auto holds = [&](const std::vector<int64_t>& ids) {
+      data.eval_files = {folder_ / fmt::format("held_out_{}.data", num_sources_++)};
+      data.eval_file_tokens = std::ssize(ids);
+      data.eval_file_samples = pack == Pack::BestFit ? 2 : 0;
+      WriteText(data.eval_files.front(), Raw<uint8_t>(ids));
+      return *Open(data)->HoldsEvalTarget();
+    };
+    EXPECT_FALSE(holds({0, 0, 0, 0, 0}));
+    EXPECT_TRUE(holds({0, 0, 1, 0, 0}));
+  }
+  // Targets of a file too: the only one is that of the first token of a document.
+  DataSource data = DataOf({{1, 2, 3, 4, 0, 5, 6, 7, 0, 8, 9, 0}});
+  data.eval_tokens = 7;
+  AddTargets(data.sources.front(), {1, 2, 3, 4, 0, 50, 50, 50, 50, 8, 50, 50});
+  EXPECT_FALSE(*Open(data)->HoldsEvalTarget());
+}
+
 TEST_F(DocumentReader, StreamGoesOnInDocument) {
   // Documents of 6, 1 and 3 tokens, and one of the next file.
   const DataSource data = DataOf({{1, 2, 3, 4, 5, 0, 0, 6, 7, 0}, {8, 9, 10}});
