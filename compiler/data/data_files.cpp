@@ -26,12 +26,17 @@ auto TokenList(const DataSource& data, const TokenSource& source) -> FileList {
   return {.name = source.name, .purpose = TokenPurpose(source), .range = TokenRange(data), .paths = source.files};
 }
 
+/// Returns the cut of the targets. A packed sample has any token, so each is counted as a sample of its own.
+static auto CutOf(const DataSource& data) -> TargetCut {
+  return {.seq = data.packs() ? 1 : data.seq, .eval_tokens = data.eval_tokens};
+}
+
 auto TargetList(const DataSource& data, const TokenSource& source) -> FileList {
   return {.name = source.name,
           .purpose = TargetPurpose(),
           .range = TargetRange(data),
           .paths = source.targets,
-          .cut = TargetCut{.seq = data.seq, .eval_tokens = data.eval_tokens},
+          .cut = CutOf(data),
           .is_of_source = true};
 }
 
@@ -71,7 +76,7 @@ auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<Fi
                      .purpose = TargetPurpose(),
                      .range = TargetRange(head),
                      .paths = head.files,
-                     .cut = TargetCut{.seq = data.seq, .eval_tokens = data.eval_tokens}});
+                     .cut = CutOf(data)});
   }
   if (!data.eval_files.empty()) {
     lists.push_back(EvalList(data));

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "compiler/data/scan.h"
 #include "tests/data/token_reader_fixture.h"
 
 namespace shardc {
@@ -98,6 +99,16 @@ TEST_F(DocumentFactsTest, TextSaysWhatIsTrainedOn) {
   EXPECT_EQ(*StreamDocumentsText(plan, 1), "");
   without.data.sources.front().document_end = -1;
   EXPECT_EQ(*StreamDocumentsText(without, 1), "");
+}
+
+// Fewer tokens than a sample of a stream takes, and the only target at their end.
+TEST_F(DocumentFactsTest, ScanFindsEachTargetOfPackedSamples) {
+  Plan plan = PlanOf({1, 0, 3, 0}, Pack::BestFit);
+  AddTargets(plan, {255, 255, 255, 0});
+  const auto scanned = ScanIds(ListFiles(plan.data, plan.heads), plan.data.format, {});
+  ASSERT_TRUE(scanned.ok()) << scanned.error().message;
+  const Status judged = CheckHasTargets(plan, *scanned);
+  EXPECT_TRUE(judged.ok()) << judged.error().message;
 }
 
 TEST_F(DocumentFactsTest, LostTargetsAreRefused) {
