@@ -93,23 +93,31 @@ static auto PiecesOf(Interval document, const PackRule& rule, bool packs, int64_
   return pieces;
 }
 
-static auto LookAtSource(const Plan& plan, const TokenSource& source, int64_t threads) -> ErrorOr<DocumentFacts> {
-  const DataSource& data = plan.data;
-  ASSIGN_OR_RETURN(auto found, DocumentTable::Find(TokenList(data, source), data.format, source.document_end, threads));
-  const auto table = std::make_shared<const DocumentTable>(std::move(found));
-  const Interval ids{0, std::max<int64_t>(table->num_ids() - data.eval_tokens, 0)};
-  const PackRule rule = TrainRule(data, source);
-  DocumentFacts facts{.source = source.name, .empty = table->num_empty()};
+namespace {
+
+/// Documents that are read as one list, and how they fill samples.
+struct ListedDocuments {
+  std::shared_ptr<const DocumentTable> table;
+  Interval ids;
+  PackRule rule;
+  /// Samples of a stream.
+  int64_t stream_samples = 0;
+  std::optional<FileList> targets;
+};
+
+}  // namespace
+
+static auto LookAt(const DataSource& data, const ListedDocuments& listed) -> ErrorOr<DocumentFacts> {
+  const auto& [table, ids, rule, stream_samples, target_list] = listed;
+  DocumentFacts facts{.empty = table->num_empty(), .samples = stream_samples};
   facts.counts = CountDocuments(*table, ids, data.packs() ? std::optional(rule) : std::nullopt);
   if (data.packs()) {
     ASSIGN_OR_RETURN(auto packed, PackedSplit::Create(table, ids, rule));
     facts.samples = packed.RowsOfEpoch(0);
-  } else {
-    facts.samples = CountSamples(data.seq, data.eval_tokens, table->num_ids()).train_samples;
   }
   std::optional<TargetFiles> targets;
-  if (const auto list = TargetsOf(plan, source)) {
-    ASSIGN_OR_RETURN(targets, TargetFiles::Open(*list, data.format));
+  if (target_list) {
+    ASSIGN_OR_RETURN(targets, TargetFiles::Open(*target_list, data.format));
   }
   // A token is the target of the place before it, so the first one of a document, or of a piece, is none.
   const auto count = [&](Interval tokens) -> ErrorOr<int64_t> {
@@ -136,6 +144,38 @@ static auto LookAtSource(const Plan& plan, const TokenSource& source, int64_t th
   return facts;
 }
 
+static auto FindTable(const DataSource& data, const FileList& list, int64_t document_end, int64_t threads)
+    -> ErrorOr<std::shared_ptr<const DocumentTable>> {
+  ASSIGN_OR_RETURN(auto found, DocumentTable::Find(list, data.format, document_end, threads));
+  return std::make_shared<const DocumentTable>(std::move(found));
+}
+
+static auto LookAtSource(const Plan& plan, const TokenSource& source, int64_t threads) -> ErrorOr<DocumentFacts> {
+  const DataSource& data = plan.data;
+  ASSIGN_OR_RETURN(auto table, FindTable(data, TokenList(data, source), source.document_end, threads));
+  const int64_t num_ids = table->num_ids();
+  ASSIGN_OR_RETURN(auto facts,
+                   LookAt(data, {.table = std::move(table),
+                                 .ids = {0, std::max<int64_t>(num_ids - data.eval_tokens, 0)},
+                                 .rule = TrainRule(data, source),
+                                 .stream_samples = CountSamples(data.seq, data.eval_tokens, num_ids).train_samples,
+                                 .targets = TargetsOf(plan, source)}));
+  facts.source = source.name;
+  return facts;
+}
+
+static auto LookAtEval(const DataSource& data, int64_t threads) -> ErrorOr<DocumentFacts> {
+  ASSIGN_OR_RETURN(auto table, FindTable(data, EvalList(data), data.document_end, threads));
+  const int64_t num_ids = table->num_ids();
+  ASSIGN_OR_RETURN(auto facts, LookAt(data, {.table = std::move(table),
+                                             .ids = {0, num_ids},
+                                             .rule = EvalRule(data, data.too_long),
+                                             .stream_samples = CountSamples(data.seq, num_ids, num_ids).eval_samples,
+                                             .targets = std::nullopt}));
+  facts.is_eval = true;
+  return facts;
+}
+
 auto IsQuickToLookAt(const Plan& plan) -> bool {
   const auto has_targets = [](const TokenSource& source) { return !source.targets.empty(); };
   const bool has_index = plan.data.format == TokenFormat::Megatron && plan.heads.empty() &&
@@ -150,18 +190,28 @@ auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<std::vector<D
       ASSIGN_OR_RETURN(auto facts, LookAtSource(plan, source, threads));
       all.push_back(std::move(facts));
     }
+    if (plan.data.has_eval_files()) {
+      ASSIGN_OR_RETURN(auto facts, LookAtEval(plan.data, threads));
+      all.push_back(std::move(facts));
+    }
   }
   return all;
 }
 
 auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> Status {
+  const std::string samples = Counted(facts.samples, "sample");
+  const std::string documents = Counted(facts.counts.documents, "document");
+  const std::string_view or_lost = data.packs() ? ", or lost its targets to `data.too_long`" : "";
+  FAIL_IF(facts.targets == 0 && facts.is_eval, ExitCode::RecipeRejected,
+          "no place of the {} of `data.eval` has a target, so no evaluation would have a loss; each of its {} has one "
+          "token{}; name other files, or leave `data.eval` out",
+          samples, documents, or_lost);
   FAIL_IF(facts.targets == 0, ExitCode::RecipeRejected,
-          "{}no place of the {} samples of an epoch has a target, so nothing would be learnt from its {}{}",
-          OfSource(facts.source), facts.samples, Counted(facts.counts.documents, "document"),
-          data.packs() ? "; each has one token, or lost its targets to `data.too_long`" : "");
+          "{}no place of the {} of an epoch has a target, so nothing would be learnt from its {}{}{}",
+          OfSource(facts.source), samples, documents, data.packs() ? "; each has one token" : "", or_lost);
   const double share = static_cast<double>(facts.lost) / static_cast<double>(facts.with_targets);
   FAIL_IF(
-      data.packs() && share > data.max_lost, ExitCode::RecipeRejected,
+      data.packs() && !facts.is_eval && share > data.max_lost, ExitCode::RecipeRejected,
       "{}{} of {} documents with targets ({:.3g} %) lose all of them to `data.too_long`, and `data.max_lost` is "
       "{:.3g} %; raise `model.seq` (the longest document has {} tokens), set `data.too_long` to \"split\", or raise "
       "`data.max_lost`",
@@ -199,9 +249,10 @@ auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& fac
   for (const DocumentFacts& of : facts) {
     const DocumentCounts& counts = of.counts;
     const auto samples = static_cast<double>(std::max<int64_t>(of.samples, 1));
-    text += fmt::format("documents: {}{}", OfSource(of.source), LengthsText(counts, of.empty));
-    text += fmt::format("; {} in an epoch, with {:.1f} targets each on average", Counted(of.samples, "sample"),
-                        static_cast<double>(of.targets) / samples);
+    text +=
+        fmt::format("documents: {}{}", of.is_eval ? "data.eval: " : OfSource(of.source), LengthsText(counts, of.empty));
+    text += fmt::format("; {} in an {}, with {:.1f} targets each on average", Counted(of.samples, "sample"),
+                        of.is_eval ? "evaluation" : "epoch", static_cast<double>(of.targets) / samples);
     if (data.packs()) {
       const double places = samples * static_cast<double>(data.seq);
       text += fmt::format("; {:.3g} % padding", 100 * (1 - static_cast<double>(of.tokens) / places));

@@ -9,9 +9,10 @@
 
 namespace shardc {
 
-/// Facts about the documents that a source is trained on, of its first epoch.
+/// Facts about the documents that a source is trained on, of its first epoch, or of those of data.eval.
 struct DocumentFacts {
   std::string source;
+  bool is_eval = false;
   DocumentCounts counts;
   /// Documents without tokens.
   int64_t empty = 0;
@@ -30,20 +31,20 @@ struct DocumentFacts {
 /// borders, and there are no files of targets, or all files together have at most `data.scan` bytes.
 auto IsQuickToLookAt(const Plan& plan) -> bool;
 
-/// Returns the facts of each source of a plan that splits documents; nothing if documents are nothing to the model.
-/// Requires: files that are whole and sound. `threads`: those of DocumentTable::Find. Errors: its errors, those of
-/// PackedSplit::Create, and of reading files of targets.
+/// Returns the facts of each source of a plan that splits documents, then those of data.eval, if it names files;
+/// nothing if documents are nothing to the model. Requires: files that are whole and sound. `threads`: those of
+/// DocumentTable::Find. Errors: its errors, those of PackedSplit::Create, and of reading files of targets.
 auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<std::vector<DocumentFacts>>;
 
-/// Checks that a source has targets, and that no more documents than `data.max_lost` lose all that they have.
-/// Errors: ExitCode::RecipeRejected.
+/// Checks that a source has targets, data.eval too, and that no more documents than `data.max_lost` lose all that they
+/// have. Errors: ExitCode::RecipeRejected.
 auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> Status;
 
 /// Returns a line for each source of a plan that does not split documents, if the files say where they end: how many
 /// there are. Requires and errors: as LookAtDocuments, without files of targets.
 auto StreamDocumentsText(const Plan& plan, int64_t threads) -> ErrorOr<std::string>;
 
-/// Returns a line for each source: "documents: 12 documents of 3 to 90 tokens (mean 31.5); ...".
+/// Returns a line for each: "documents: 12 documents of 3 to 90 tokens (mean 31.5); ...".
 auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& facts) -> std::string;
 
 }  // namespace shardc

@@ -111,6 +111,30 @@ TEST_F(DocumentFactsTest, ScanFindsEachTargetOfPackedSamples) {
   EXPECT_TRUE(judged.ok()) << judged.error().message;
 }
 
+TEST_F(DocumentFactsTest, EvalFilesAreCountedAndNeedTargets) {
+  for (const Pack pack : {Pack::Stream, Pack::BestFit}) {
+    Plan plan = PlanOf({1, 2, 0, 3, 4, 0}, pack, TooLong::Cut);
+    plan.data.document_end = 0;
+    plan.data.too_long = TooLong::Cut;
+    const auto look = [&](const std::vector<int64_t>& held_out) {
+      plan.data.eval_files = {folder_ / fmt::format("{}_held_out.data", ++num_sources_)};
+      plan.data.eval_file_tokens = std::ssize(held_out);
+      WriteText(plan.data.eval_files.front(), Raw<uint8_t>(held_out));
+      return *LookAtDocuments(plan, 1);
+    };
+    const auto sound = look({1, 2, 3, 4, 5, 0});
+    ASSERT_EQ(sound.size(), 2U);
+    EXPECT_TRUE(CheckKeepsTargets(plan.data, sound[1]).ok());
+    EXPECT_THAT(DocumentsText(plan.data, sound),
+                HasSubstr("\ndocuments: data.eval: 1 document of 6 to 6 tokens (mean 6.0); 1 sample in an evaluation, "
+                          "with 3.0 targets each on average"));
+    const Status judged = CheckKeepsTargets(plan.data, look({0, 0, 0, 0, 0, 0})[1]);
+    ASSERT_FALSE(judged.ok());
+    EXPECT_THAT(judged.error().message, HasSubstr("of `data.eval` has a target, so no evaluation would have a loss"));
+    EXPECT_THAT(judged.error().message, HasSubstr("name other files, or leave `data.eval` out"));
+  }
+}
+
 TEST_F(DocumentFactsTest, LostTargetsAreRefused) {
   // The answer of the second document comes after its cut.
   Plan plan = PlanOf({1, 2, 0, 3, 4, 5, 6, 7, 0}, Pack::BestFit, TooLong::Cut);

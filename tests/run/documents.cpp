@@ -86,6 +86,18 @@ TEST_P(DocumentRuns, HaveTheSameTargetsOnEveryMesh) {
   }
 }
 
+TEST_P(DocumentRuns, EvaluateOnNoTargetAtAll) {
+  ASSERT_EQ(training_.Run("run").status, 0);
+  WriteBin(training_ / "held_out.bin", std::vector<uint16_t>(200, End));
+  const Outcome eval = training_.Eval(training_ / "run/checkpoints/" + CheckpointNameOf(8));
+  EXPECT_EQ(eval.status, 3) << eval.err;
+  EXPECT_EQ(eval.out, "");
+  EXPECT_THAT(eval.err, HasSubstr("there is nothing to evaluate; name other files: --set 'data.eval=[\"FILE\"]'"));
+  const Outcome refused = training_.Run("other", {"start.run_id=other"});
+  EXPECT_EQ(refused.status, 3) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("of `data.eval` has a target, so no evaluation would have a loss"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Packing, DocumentRuns, testing::Values("stream", "best-fit"),
                          [](const auto& test) { return std::string(test.param) == "stream" ? "Stream" : "BestFit"; });
 
