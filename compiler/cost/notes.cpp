@@ -60,6 +60,10 @@ static auto ManyEpochs(const PlanAndFiles& subject) -> Lines {
   constexpr double MostEpochs = 4;
   const Plan& plan = subject.plan;
   Lines lines;
+  if (plan.data.packs()) {
+    // How many samples documents fill follows from their lengths, which the lines on documents tell with the epochs.
+    return lines;
+  }
   for (const SourceShare& source : MixtureOf(plan, subject.facts).sources) {
     const int64_t batch = SamplesPerStep(plan);
     const bool is_one_stream = source.name.empty();

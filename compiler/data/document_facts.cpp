@@ -6,6 +6,7 @@
 #include "compiler/data/packed_files.h"
 #include "compiler/data/scan.h"
 #include "compiler/data/splits.h"
+#include "compiler/plan/run_samples.h"
 
 namespace shardc {
 
@@ -244,15 +245,32 @@ auto StreamDocumentsText(const Plan& plan, int64_t threads) -> ErrorOr<std::stri
   return text;
 }
 
-auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& facts) -> std::string {
+/// Returns " (2.50 epochs in the run)" for packed samples, whose number the table of sources lacks before a look at
+/// documents; nothing if the run takes none.
+static auto EpochsText(const Plan& plan, size_t source, int64_t epoch_samples) -> std::string {
+  int64_t samples = SamplesPerStep(plan) * plan.run.steps;
+  if (plan.data.is_mixture()) {
+    const auto run = CountRunSamples(plan.data, SamplesPerStep(plan), plan.run.schedule_steps());
+    samples = run ? run->samples[source] : 0;
+  }
+  return samples == 0 ? ""
+                      : fmt::format(" ({:.2f} epochs in the run)",
+                                    static_cast<double>(samples) / static_cast<double>(epoch_samples));
+}
+
+auto DocumentsText(const Plan& plan, const std::vector<DocumentFacts>& facts) -> std::string {
+  const DataSource& data = plan.data;
   std::string text;
-  for (const DocumentFacts& of : facts) {
+  for (size_t i = 0; i < facts.size(); ++i) {
+    const DocumentFacts& of = facts[i];
     const DocumentCounts& counts = of.counts;
     const auto samples = static_cast<double>(std::max<int64_t>(of.samples, 1));
     text +=
         fmt::format("documents: {}{}", of.is_eval ? "data.eval: " : OfSource(of.source), LengthsText(counts, of.empty));
-    text += fmt::format("; {} in an {}, with {:.1f} targets each on average", Counted(of.samples, "sample"),
-                        of.is_eval ? "evaluation" : "epoch", static_cast<double>(of.targets) / samples);
+    text += fmt::format("; {} in an {}{}, with {:.1f} targets each on average", Counted(of.samples, "sample"),
+                        of.is_eval ? "evaluation" : "epoch",
+                        data.packs() && !of.is_eval ? EpochsText(plan, i, of.samples) : "",
+                        static_cast<double>(of.targets) / samples);
     if (data.packs()) {
       const double places = samples * static_cast<double>(data.seq);
       text += fmt::format("; {:.3g} % padding", 100 * (1 - static_cast<double>(of.tokens) / places));

@@ -45,6 +45,6 @@ auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> St
 auto StreamDocumentsText(const Plan& plan, int64_t threads) -> ErrorOr<std::string>;
 
 /// Returns a line for each: "documents: 12 documents of 3 to 90 tokens (mean 31.5); ...".
-auto DocumentsText(const DataSource& data, const std::vector<DocumentFacts>& facts) -> std::string;
+auto DocumentsText(const Plan& plan, const std::vector<DocumentFacts>& facts) -> std::string;
 
 }  // namespace shardc

@@ -35,7 +35,7 @@ static auto ScanOnTerminal(ScanBar& bar) -> ScanOptions {
 static auto JudgeDocuments(const Plan& plan) -> Status {
   ASSIGN_OR_RETURN(const auto facts, LookAtDocuments(plan, NumCores()));
   ASSIGN_OR_RETURN(const auto of_stream, StreamDocumentsText(plan, NumCores()));
-  fmt::print(stderr, "{}", Printable(of_stream + DocumentsText(plan.data, facts)));
+  fmt::print(stderr, "{}", Printable(of_stream + DocumentsText(plan, facts)));
   for (const DocumentFacts& of : facts) {
     RETURN_IF_ERROR(CheckKeepsTargets(plan.data, of));
   }

@@ -21,7 +21,7 @@ auto DocumentLines(const Plan& plan, const std::vector<SourceFacts>& facts, Mixt
   for (size_t i = 0; i < mixture.sources.size(); ++i) {
     mixture.sources[i].epoch_samples = documents[i].samples;
   }
-  const std::string lines = DocumentsText(plan.data, documents);
+  const std::string lines = DocumentsText(plan, documents);
   std::string text;
   for (const std::string_view line : SplitAt(lines, "\n")) {
     text += line.empty() ? "" : Wrapped(std::string(line), 2);

@@ -58,7 +58,7 @@ static auto JudgeDocuments(Job& job) -> Status {
     return Success{};
   }
   ASSIGN_OR_RETURN(const auto facts, LookAtDocuments(plan, std::min<int64_t>(NumCores(), 8)));
-  job.only_stderr.Print(Printable(DocumentsText(plan.data, facts)));
+  job.only_stderr.Print(Printable(DocumentsText(plan, facts)));
   for (const DocumentFacts& of : facts) {
     RETURN_IF_ERROR(CheckKeepsTargets(plan.data, of));
   }

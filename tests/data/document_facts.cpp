@@ -80,14 +80,14 @@ TEST_F(DocumentFactsTest, CountsAreThoseOfReader) {
 
 TEST_F(DocumentFactsTest, TextSaysWhatIsTrainedOn) {
   const Plan plan = PlanOf({1, 2, 0, 3, 4, 5, 6, 7, 0, 8, 0}, Pack::BestFit, TooLong::Cut);
-  EXPECT_EQ(DocumentsText(plan.data, *LookAtDocuments(plan, 1)),
+  EXPECT_EQ(DocumentsText(plan, *LookAtDocuments(plan, 1)),
             "documents: 3 documents of 2 to 6 tokens (mean 3.7); 3 samples in an epoch, with 2.0 targets each on "
             "average; 25 % "
             "padding; longer than a sample: 1 cut, 0 dropped, 0 split, 2 tokens lost; attention takes 63.3 % of what "
             "it would without documents\n");
   const Plan stream = PlanOf({1, 2, 0, 3, 4, 5, 6, 7, 0, 8, 0}, Pack::Stream);
   EXPECT_EQ(
-      DocumentsText(stream.data, *LookAtDocuments(stream, 1)),
+      DocumentsText(stream, *LookAtDocuments(stream, 1)),
       "documents: 3 documents of 2 to 6 tokens (mean 3.7); 2 samples in an epoch, with 2.5 targets each on average; "
       "attention takes 85 % of what it would without documents\n");
   Plan without = plan;
@@ -99,6 +99,15 @@ TEST_F(DocumentFactsTest, TextSaysWhatIsTrainedOn) {
   EXPECT_EQ(*StreamDocumentsText(plan, 1), "");
   without.data.sources.front().document_end = -1;
   EXPECT_EQ(*StreamDocumentsText(without, 1), "");
+}
+
+// Three documents of 3 tokens fill three samples of 4, though there are only 9 tokens.
+TEST_F(DocumentFactsTest, TextCountsEpochsOfPackedSamples) {
+  Plan plan = PlanOf({1, 2, 0, 3, 4, 0, 5, 6, 0}, Pack::BestFit);
+  plan.run.steps = 4;
+  plan.run.tokens_per_step = 2 * plan.data.seq;
+  EXPECT_THAT(DocumentsText(plan, *LookAtDocuments(plan, 1)),
+              HasSubstr("; 3 samples in an epoch (2.67 epochs in the run), with 2.0 targets each"));
 }
 
 // Fewer tokens than a sample of a stream takes, and the only target at their end.
@@ -125,7 +134,7 @@ TEST_F(DocumentFactsTest, EvalFilesAreCountedAndNeedTargets) {
     const auto sound = look({1, 2, 3, 4, 5, 0});
     ASSERT_EQ(sound.size(), 2U);
     EXPECT_TRUE(CheckKeepsTargets(plan.data, sound[1]).ok());
-    EXPECT_THAT(DocumentsText(plan.data, sound),
+    EXPECT_THAT(DocumentsText(plan, sound),
                 HasSubstr("\ndocuments: data.eval: 1 document of 6 to 6 tokens (mean 6.0); 1 sample in an evaluation, "
                           "with 3.0 targets each on average"));
     const Status judged = CheckKeepsTargets(plan.data, look({0, 0, 0, 0, 0, 0})[1]);
