@@ -136,12 +136,15 @@ auto DocumentTable::Find(const FileList& list, TokenFormat format, int64_t docum
   for (const SearchedBlock& block : blocks) {
     num_found += block.found.size();
   }
+  const bool is_one = list.paths.size() == 1;
   FAIL_IF(num_found == 0 && num_ids > 0, ExitCode::RecipeRejected,
-          "`data.document_end` is {}, and the {} file{} of {}{} ({} ids) {} it nowhere; name the id that ends each "
-          "document, or leave `data.documents` out",
-          document_end, list.purpose.noun, list.paths.size() == 1 ? "" : "s",
-          list.name.empty() ? "" : fmt::format("source {}, ", list.name), list.paths.front(), num_ids,
-          list.paths.size() == 1 ? "has" : "have");
+          "`data.document_end` is {}, and {}{} ({} ids) {} it nowhere; name the id that ends each document, or leave "
+          "`data.documents` out",
+          document_end, list.name.empty() ? "" : fmt::format("source {}: ", list.name),
+          is_one ? fmt::format("{} file {}", list.purpose.noun, list.paths.front())
+                 : fmt::format("{} {} files, of which {} is the first,", list.paths.size(), list.purpose.noun,
+                               list.paths.front()),
+          num_ids, is_one ? "has" : "have");
   table.ends_.reserve(num_found + opened.size());
   auto block = blocks.begin();
   for (size_t i = 0; i < opened.size(); ++i) {

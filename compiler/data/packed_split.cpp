@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/base/text/numbers_and_lines.h"
 #include "compiler/base/units.h"
 #include "compiler/data/shuffle.h"
 
@@ -63,9 +64,9 @@ auto PackedSplit::Create(std::shared_ptr<const DocumentTable> table, Interval id
     has_row = has_row || PackedTokens(tokens, rule) > 0;
   }
   FAIL_IF(!has_row, ExitCode::RecipeRejected,
-          "no document is left to pack: {} documents have more than {} tokens (`model.seq`), and `data.too_long` is "
-          "\"drop\"",
-          split.documents_.size(), rule.seq);
+          "no document is left to pack: {} of more than {} tokens (`model.seq`) each, and `data.too_long` is \"drop\"; "
+          "set it to \"cut\" or \"split\", or raise `model.seq`",
+          Counted(split.documents_.size(), "document"), rule.seq);
   return split;
 }
 

@@ -104,7 +104,7 @@ TEST_F(DocumentTableTest, UnknownEndsAreRefused) {
     const auto table = DocumentTable::Find(list, TokenFormat::U8, absent);
     ASSERT_FALSE(table.ok());
     EXPECT_EQ(table.error().code, ExitCode::RecipeRejected);
-    EXPECT_THAT(table.error().message, HasSubstr(fmt::format("`data.document_end` is {}, and the token file", absent)));
+    EXPECT_THAT(table.error().message, HasSubstr(fmt::format("`data.document_end` is {}, and token file ", absent)));
   }
 }
 
