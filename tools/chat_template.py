@@ -13,6 +13,7 @@ import pathlib
 import re
 
 from chat_messages import REASONING, BadConversation
+from chat_prefixes import Prefixes, PrefixFinder
 from failure import Failure
 from tokenize_inputs import import_or_fail
 
@@ -21,6 +22,8 @@ MARK = re.compile(r"\{%[-+]?\s*generation\b")
 DATE = "strftime_now"
 ROLE_IN_HEADER = re.compile(r"\b(assistant|model)\b", re.IGNORECASE)
 MOST_SHOWN = 40
+# The texts of so many renderings of our own are compared with those of transformers.
+COMPARED = 100
 
 
 class TemplateFault(BadConversation):
@@ -94,6 +97,9 @@ class ChatTemplate:
         self.text = text
         self.variables = {**self.tokenizer.special_tokens_map, **arguments}
         self.uses_marks = uses_marks
+        self.compared = 0
+        # Of each template; null if each text is rendered by itself.
+        self.finders: dict[str, PrefixFinder | None] = {}
         if date is not None:
             self.renderer.datetime = type("Day", (datetime.datetime,), {"now": classmethod(lambda day: day.fromisoformat(date))})
 
@@ -104,11 +110,16 @@ class ChatTemplate:
     def reads_date(self) -> bool:
         return DATE in self.all_text()
 
+    def template_for(self, tools: list | None) -> tuple[str, bool]:
+        """The template's text, and whether its marks are used."""
+        template = self.text if self.text is not None else self.tokenizer.get_chat_template(None, tools)
+        return template, self.uses_marks and MARK.search(template) is not None
+
     def render(self, messages: list[dict], tools: list | None, prompt: bool = False) -> tuple[str, list[tuple[int, int]]]:
         """The text, with `prompt` the header of an answer too, and the characters that the template marks by {% generation %}."""
         try:
-            template = self.text if self.text is not None else self.tokenizer.get_chat_template(None, tools)
-            is_marked = self.uses_marks and not prompt and MARK.search(template) is not None
+            template, is_marked = self.template_for(tools)
+            is_marked = is_marked and not prompt
             texts, marks = self.renderer.render_jinja_template(
                 conversations=[messages], tools=tools, chat_template=template, return_assistant_tokens_mask=is_marked,
                 add_generation_prompt=prompt, **self.variables)
@@ -116,6 +127,36 @@ class ChatTemplate:
             raise BadConversation(f"makes the chat template fail: {error or type(error).__name__}; change the conversation as the template says, "
                                   "or take another template by --chat-template") from None
         return texts[0], marks[0] if is_marked else None
+
+    def finder_for(self, tools: list | None) -> PrefixFinder | None:
+        template, is_marked = self.template_for(tools)
+        if template not in self.finders:
+            self.finders[template] = None
+            if not is_marked:
+                self.finders[template] = PrefixFinder(self.renderer, template, self.variables)
+        return self.finders[template]
+
+    def renderer_of(self, messages: list[dict], tools: list | None, is_json: bool):
+        """What renders the first messages, as many as it is asked for."""
+        try:
+            finder = self.finder_for(tools)
+            prefixes = finder and Prefixes(finder, messages, tools, is_json)
+        except Exception:  # A template raises what it likes, and again below. Another version of transformers may have other steps.
+            prefixes = None
+
+        def render(length: int, prompt: bool = False) -> tuple[str, list | None]:
+            try:
+                text = prefixes and prefixes.render(length, prompt)
+            except Exception:
+                text = None
+            if text is None or self.compared < COMPARED:
+                other, marks = self.render(messages[:length], tools, prompt)
+                self.compared += text is not None
+                if text not in (None, other):
+                    self.finders = dict.fromkeys(self.finders)
+                return other, marks
+            return text, None
+        return render
 
     def judge(self, message: dict, number: int, text: str, prompt: str) -> None:
         """Refuses a rendering that does not have all that a message says, or more than it says."""
@@ -148,16 +189,17 @@ class ChatTemplate:
         over = any(text[first:begin].strip() or text[end:last].strip() for first, last in near)
         return Turn(begin, end, [(max(first, begin), min(last, end)) for first, last in near], near, over)
 
-    def renderings(self, messages: list[dict], tools: list | None, trains_all: bool) -> list[Rendering]:
-        """One text with all trained turns, or as many as it takes, in the order of their last turns."""
+    def renderings(self, messages: list[dict], tools: list | None, trains_all: bool, is_json: bool) -> list[Rendering]:
+        """One text with all trained turns, or as many as it takes, in the order of their last turns. `is_json`: all values come from JSON."""
         numbers = [i for i, message in enumerate(messages) if message["role"] == "assistant" and message.get("weight") != 0]
         if not numbers:
             raise BadConversation("has weight 0 in each message of the assistant, so nothing of it would be trained; leave it out")
         # In the first rendering that takes it each turn has a place.
         found: list[tuple[Rendering, list | None]] = []
+        render = self.renderer_of(messages[: numbers[-1] + 1], tools, is_json)
         for i in reversed(numbers if trains_all else numbers[-1:]):
-            text, marks = self.render(messages[: i + 1], tools)
-            prompt = self.render(messages[:i], tools, prompt=True)[0]
+            text, marks = render(i + 1)
+            prompt = render(i, prompt=True)[0]
             self.judge(messages[i], i + 1, text, prompt)
             said = text.rstrip()
             for other, its_marks in found:

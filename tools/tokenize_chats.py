@@ -56,7 +56,7 @@ class ChatWorker(Worker):
         for i, at, value, tools in chats_of(task, self.job):
             try:
                 messages, tools = conversation_of(value, chat.reasoning == "keep", f"field `{self.job.field}`"), tools_of(tools)
-                renderings = self.template.renderings(messages, tools, chat.train_on == "all")
+                renderings = self.template.renderings(messages, tools, chat.train_on == "all", self.job.inputs[i][1] == "jsonl")
                 size = sum(len(one.text) for one in renderings)
                 if max(len(one.text) for one in renderings) > self.job.most_document_bytes:
                     raise BadConversation(is_longer(self.job.most_document_bytes))

@@ -5,13 +5,16 @@
 Installs transformers, tokenizers, jinja2, pyarrow and wordllama's tokenizer into .deps/chat-venv on first use (250 MB). For each template of
 tests/tokenize/templates it draws 2,000 conversations on a BPE of bytes that it trains on Debian's documentation, and 500 on Llama 2's tokenizer.
 A turn's targets are what the ids of its rendering have after those of its prompt; where a token reaches over that border, offsets of
-transformers' own encoding say it. Templates with {% generation %} are compared with transformers' assistant masks too. Then the tool and
-`apply_chat_template(tokenize=True)` in one process take the same file by turns. Exit code 1 if an id or a target differs.
+transformers' own encoding say it. Templates with {% generation %} are compared with transformers' assistant masks too. So are the texts that
+one rendering gives of the first messages (prefix_templates.py). Then the tool and `apply_chat_template(tokenize=True)` in one process take
+the same file by turns. Exit code 1 if an id, a target or a text differs.
 """
 
+import argparse
 import array
 import json
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
@@ -19,6 +22,7 @@ import sys
 import time
 
 from chat_families import FAMILIES, Maker, write_folder
+from prefix_templates import compare_prefixes
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / ".deps" / "test-chats"
@@ -183,8 +187,8 @@ def compare(name: str, kind: str, make) -> int:
     return wrong
 
 
-def measure() -> None:
-    """Prints rates of whole commands."""
+def measure(rounds: int) -> None:
+    """Prints rates of whole commands, by the time on the clock and by that of the processors."""
     folder, name = SCRATCH / "qwen2_5-bytes", "qwen2_5"
     maker, size = Maker(1, WORDS), 0
     path = SCRATCH / "speed.jsonl"
@@ -196,35 +200,56 @@ def measure() -> None:
         while size < SPEED_BYTES:
             size += file.write("".join(lines))
 
-    def timed(work) -> float:
-        begun = time.monotonic()
+    def timed(work) -> tuple[float, float]:
+        begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         work()
-        return size / 1e6 / (time.monotonic() - begun)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return time.monotonic() - begun, used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
 
     baseline = [str(VENV / "bin/python"), "-c", BASELINE, str(folder), str(path)]
-    rounds = []
-    for _ in range(ROUNDS):
-        rounds.append([timed(lambda: subprocess.run(baseline, check=True, stdout=subprocess.DEVNULL)),
-                       *(timed(lambda: tool(folder, name, [path], SCRATCH / "speed-out", processes)) for processes in (1, 2))])
-        print("apply_chat_template {:.2f} MB/s, 1 process {:.2f}, 2 processes {:.2f}".format(*rounds[-1]), flush=True)
-    print(f"1 process: {statistics.median(one / base for base, one, _ in rounds):.2f} of apply_chat_template's rate; 2 processes: "
-          f"{statistics.median(two / one for _, one, two in rounds):.2f} of that of 1 (medians of {ROUNDS} rounds)")
+    found = []
+    for _ in range(rounds):
+        found.append([timed(lambda: subprocess.run(baseline, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)),
+                      *(timed(lambda: tool(folder, name, [path], SCRATCH / "speed-out", processes)) for processes in (1, 2))])
+        rates = [f"{size / 1e6 / wall:.2f} MB/s ({size / 1e6 / processor:.2f} per second of processor)" for wall, processor in found[-1]]
+        print("apply_chat_template {}, 1 process {}, 2 processes {}".format(*rates), flush=True)
+    for i, what in enumerate(("by the clock", "by the time of processors")):
+        one = statistics.median(base[i] / alone[i] for base, alone, _ in found)
+        two = statistics.median(alone[i] / both[i] for _, alone, both in found)
+        print(f"{what}: 1 process {one:.2f} of apply_chat_template's rate, 2 processes {two:.2f} of that of 1 (medians of {rounds} rounds)")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--only-rates", action="store_true", help="measures rates with the files of an earlier call")
+    which.add_argument("--no-rates", action="store_true", help="compares ids, targets and texts, and measures no rates")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"measurements of each rate, by turns (default: {ROUNDS})")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds takes 1 or more")
+    if options.only_rates and not (SCRATCH / "qwen2_5-bytes").exists():
+        parser.error(f"--only-rates needs {SCRATCH}/qwen2_5-bytes, which a call without it makes")
+    return options
 
 
 def main() -> None:
+    options = parse()
     if pathlib.Path(sys.prefix) != VENV:
         install()
         sys.exit(subprocess.run([VENV / "bin/python", *sys.argv]).returncode)
     global WORDS
     WORDS = " ".join(licences()).split()
-    if sys.argv[1:] != ["--only-rates"]:
+    if not options.only_rates:
         shutil.rmtree(SCRATCH, ignore_errors=True)
         SCRATCH.mkdir(parents=True)
         makers = {"bytes": tokenizer_of_bytes, "pieces": tokenizer_of_pieces}
         wrong = sum(compare(name, kind, make) for name in FAMILIES for kind, make in makers.items())
+        wrong += compare_prefixes(SCRATCH / "qwen2_5-bytes", WORDS)
         if wrong:
             sys.exit(f"error: {wrong} differences")
-    measure()
+    if not options.no_rates:
+        measure(options.rounds)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ install(CODE "execute_process(COMMAND \"$<TARGET_FILE:shardc>\" schema --plan CO
 install(FILES tests/gpu/last_run.json DESTINATION share/doc/shardc/tests/gpu COMPONENT compiler)
 install(PROGRAMS tools/import_checkpoint.py tools/log_metrics.py tools/tokenize_text.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
 install(FILES tools/checkpoint_archives.py tools/checkpoint_names.py tools/checkpoint_output.py tools/checkpoint_sources.py
-  tools/checkpoint_to_dcp.py tools/chat_messages.py tools/chat_options.py tools/chat_template.py tools/failure.py
+  tools/checkpoint_to_dcp.py tools/chat_messages.py tools/chat_options.py tools/chat_prefixes.py tools/chat_template.py tools/failure.py
   tools/tokenize_chats.py tools/tokenize_inputs.py tools/tokenize_job.py tools/tokenize_output.py tools/tokenize_report.py
   tools/tokenize_tasks.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
 install(FILES ${LIBTORCH}/lib/libtorch_cpu.so ${LIBTORCH}/lib/libc10.so ${LIBTORCH}/lib/libgomp.so.1
