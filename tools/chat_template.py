@@ -48,12 +48,17 @@ class Rendering:
     turns: list[Turn]
 
 
-def load_tokenizer(folder: pathlib.Path):
-    """The tokenizer of transformers, and the module that renders."""
+def import_libraries():
+    """Transformers, and its module that renders."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     library = import_or_fail("transformers", INSTALL)
     import_or_fail("jinja2", INSTALL)
-    renderer = import_or_fail("transformers.utils.chat_template_utils", INSTALL)
+    return library, import_or_fail("transformers.utils.chat_template_utils", INSTALL)
+
+
+def load_tokenizer(folder: pathlib.Path):
+    """The tokenizer of transformers, and the module that renders."""
+    library, renderer = import_libraries()
     try:
         return library.AutoTokenizer.from_pretrained(str(folder), local_files_only=True), renderer, library.__version__
     except Exception as error:  # Whatever the library raises.

@@ -5,11 +5,12 @@ text, and characters say which of them the assistant says: a token that begins b
 """
 
 import array
+import contextlib
 import re
 from collections.abc import Iterator
 
 from chat_messages import BadConversation, conversation_of, texts_of, tools_of
-from chat_template import ChatTemplate, Rendering, TemplateFault, Turn, shown
+from chat_template import ChatTemplate, Rendering, TemplateFault, Turn, import_libraries, shown
 from failure import Failure
 from tokenize_inputs import Job, Task, chats_of, is_longer
 from tokenize_tasks import Worker
@@ -30,6 +31,12 @@ def first_token(encoding, begin: int, end: int) -> int | None:
 
 class ChatWorker(Worker):
     FILES = ("ids", "lengths", "targets")
+
+    @staticmethod
+    def warm_up() -> None:
+        # The other process reports what is missing. The class is loaded when it is named.
+        with contextlib.suppress(Exception):
+            import_libraries()[0].AutoTokenizer
 
     def __init__(self, job: Job, folder: str):
         super().__init__(job, folder)

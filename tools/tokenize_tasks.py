@@ -61,6 +61,10 @@ class Worker:
 
     FILES = ("ids", "lengths")
 
+    @staticmethod
+    def warm_up() -> None:
+        """Loads what takes long, before the job is known."""
+
     def __init__(self, job: Job, folder: str):
         self.job = job
         self.folder = folder
@@ -135,8 +139,8 @@ class Worker:
         return {"counts": [[i, *count.values()] for i, count in self.counts.items()]}
 
 
-def work(make_worker, job: Job, folder: str, pipe) -> None:
-    """Runs the tasks that come by the pipe, and sends back what each counts, or its error."""
+def work(make_worker, pipe) -> None:
+    """Runs the tasks that come by the pipe, after the job and the folder, and sends back what each counts, or its error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     # A task whose ids nobody waits for.
@@ -145,6 +149,8 @@ def work(make_worker, job: Job, folder: str, pipe) -> None:
         os._exit(1)
 
     threading.Thread(target=follow_parent, daemon=True).start()
+    make_worker.warm_up()
+    job, folder = pipe.recv()
     worker = None
     while True:
         task = pipe.recv()
@@ -160,16 +166,25 @@ class Workers:
     """Processes with a pipe to each. The queues and events of multiprocessing would have named semaphores, which stay in /dev/shm when all
     processes are killed."""
 
-    def __init__(self, make_worker, job: Job, folder: str, processes: int):
+    def __init__(self, make_worker, processes: int):
+        # The library would use all processors in each process.
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
         context = multiprocessing.get_context("spawn")
-        self.processes, self.idle = [], queue.SimpleQueue()
+        self.processes, self.pipes, self.idle = [], [], queue.SimpleQueue()
         for _ in range(processes):
             here, there = context.Pipe()
-            process = context.Process(target=work, args=(make_worker, job, folder, there), daemon=True)
+            process = context.Process(target=work, args=(make_worker, there), daemon=True)
             process.start()
             there.close()
             self.processes.append(process)
-            self.idle.put(here)
+            self.pipes.append(here)
+
+    def begin(self, job: Job, folder: str) -> None:
+        for pipe in self.pipes:
+            # One that was killed is told of by its first task.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                pipe.send((job, folder))
+            self.idle.put(pipe)
 
     def run(self, task: Task) -> dict:
         """What a worker says of a task. Called by as many threads as there are processes."""

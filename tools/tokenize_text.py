@@ -90,14 +90,12 @@ def tasks_of(job: Job) -> Iterator[Task]:
         i = last
 
 
-def run_tasks(output: Output, processes: int) -> None:
+def run_tasks(output: Output, workers: Workers) -> None:
     job = output.job
     tasks = tasks_of(job)
     bar = Bar(sum(task.size for task in itertools.islice(tasks, output.tasks)), sum(size for _, _, size, _ in job.inputs))
-    # The library would use all processors in each process.
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    stop = threading.Event()
-    workers = Workers(ChatWorker if job.chat else Worker, job, str(output.folder), processes)
+    stop, processes = threading.Event(), len(workers.processes)
+    workers.begin(job, str(output.folder))
     # A thread waits for each process.
     pool = concurrent.futures.ThreadPoolExecutor(processes)
     hasher = concurrent.futures.ThreadPoolExecutor(1)
@@ -190,20 +188,29 @@ def parse() -> argparse.Namespace:
     return options
 
 
+def tokenize(output: Output, workers: Workers) -> None:
+    if output.tasks > 0:
+        print(f"going on from {output.folder}: {output.total('ids'):,} ids are there", file=sys.stderr)
+    try:
+        run_tasks(output, workers)
+        refuse_loss(output)
+        if output.total("ids") == 0:
+            raise Failure("no document has text; name inputs that have some")
+    finally:
+        if output.total("ids") == 0 and output.folder.exists():
+            output.remove()
+
+
 def run(options: argparse.Namespace) -> None:
     begun = time.monotonic()
-    output = Output(options.out, make_job(options))
-    if not output.is_finished:
-        if output.tasks > 0:
-            print(f"going on from {output.folder}: {output.total('ids'):,} ids are there", file=sys.stderr)
-        try:
-            run_tasks(output, options.processes)
-            refuse_loss(output)
-            if output.total("ids") == 0:
-                raise Failure("no document has text; name inputs that have some")
-        finally:
-            if output.total("ids") == 0 and output.folder.exists():
-                output.remove()
+    # They load libraries while the job is made.
+    workers = Workers(ChatWorker if options.chat else Worker, options.processes)
+    try:
+        output = Output(options.out, make_job(options))
+        if not output.is_finished:
+            tokenize(output, workers)
+    finally:
+        workers.end()
     output.finish()
     report(output, options.out, time.monotonic() - begun)
 
