@@ -140,7 +140,7 @@ def judge_theirs(numpy_type: str) -> int:
 
 
 def main() -> None:
-    install("pybind11")
+    install("pybind11", "packaging")
     unpack()
     enter()
     warnings.simplefilter("ignore")
