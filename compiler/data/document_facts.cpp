@@ -106,20 +106,29 @@ struct ListedDocuments {
   std::optional<FileList> targets;
 };
 
+struct SourceLook {
+  DocumentFacts facts;
+  SampleTargets targets;
+};
+
 }  // namespace
 
-static auto LookAt(const DataSource& data, const ListedDocuments& listed) -> ErrorOr<DocumentFacts> {
+static auto LookAt(const DataSource& data, const ListedDocuments& listed) -> ErrorOr<SourceLook> {
   const auto& [table, ids, rule, stream_samples, target_list] = listed;
-  DocumentFacts facts{.empty = table->num_empty(), .samples = stream_samples};
+  DocumentFacts facts{.empty = table->num_empty()};
   facts.counts = CountDocuments(*table, ids, data.packs() ? std::optional(rule) : std::nullopt);
-  if (data.packs()) {
-    ASSIGN_OR_RETURN(auto packed, PackedSplit::Create(table, ids, rule));
-    facts.samples = packed.RowsOfEpoch(0);
-  }
   std::optional<TargetFiles> targets;
   if (target_list) {
     ASSIGN_OR_RETURN(targets, TargetFiles::Open(*target_list, data.format));
   }
+  std::optional<SampleTargets> of_samples;
+  if (data.packs()) {
+    ASSIGN_OR_RETURN(auto packed, PackedSplit::Create(table, ids, rule));
+    of_samples.emplace(std::move(packed), targets.has_value());
+  } else {
+    of_samples.emplace(rule, stream_samples);
+  }
+  facts.samples = of_samples->num_samples();
   // A token is the target of the place before it, so the first one of a document, or of a piece, is none.
   const auto count = [&](Interval tokens) -> ErrorOr<int64_t> {
     return targets ? targets->Count({tokens.begin + 1, tokens.end}) : tokens.size() - 1;
@@ -133,6 +142,7 @@ static auto LookAt(const DataSource& data, const ListedDocuments& listed) -> Err
       if (piece != document) {
         ASSIGN_OR_RETURN(of_piece, count(piece));
       }
+      of_samples->Add(piece, of_piece);
       kept += of_piece;
       facts.tokens += piece.size();
       const auto places = static_cast<double>(piece.size());
@@ -142,7 +152,7 @@ static auto LookAt(const DataSource& data, const ListedDocuments& listed) -> Err
     facts.with_targets += all > 0 ? 1 : 0;
     facts.lost += data.packs() && all > 0 && kept == 0 ? 1 : 0;
   }
-  return facts;
+  return SourceLook{std::move(facts), *std::move(of_samples)};
 }
 
 static auto FindTable(const DataSource& data, const FileList& list, int64_t document_end, int64_t threads)
@@ -151,30 +161,30 @@ static auto FindTable(const DataSource& data, const FileList& list, int64_t docu
   return std::make_shared<const DocumentTable>(std::move(found));
 }
 
-static auto LookAtSource(const Plan& plan, const TokenSource& source, int64_t threads) -> ErrorOr<DocumentFacts> {
+static auto LookAtSource(const Plan& plan, const TokenSource& source, int64_t threads) -> ErrorOr<SourceLook> {
   const DataSource& data = plan.data;
   ASSIGN_OR_RETURN(auto table, FindTable(data, TokenList(data, source), source.document_end, threads));
   const int64_t num_ids = table->num_ids();
-  ASSIGN_OR_RETURN(auto facts,
+  ASSIGN_OR_RETURN(auto look,
                    LookAt(data, {.table = std::move(table),
                                  .ids = {0, std::max<int64_t>(num_ids - data.eval_tokens, 0)},
                                  .rule = TrainRule(data, source),
                                  .stream_samples = CountSamples(data.seq, data.eval_tokens, num_ids).train_samples,
                                  .targets = TargetsOf(plan, source)}));
-  facts.source = source.name;
-  return facts;
+  look.facts.source = source.name;
+  return look;
 }
 
 static auto LookAtEval(const DataSource& data, int64_t threads) -> ErrorOr<DocumentFacts> {
   ASSIGN_OR_RETURN(auto table, FindTable(data, EvalList(data), data.document_end, threads));
   const int64_t num_ids = table->num_ids();
-  ASSIGN_OR_RETURN(auto facts, LookAt(data, {.table = std::move(table),
-                                             .ids = {0, num_ids},
-                                             .rule = EvalRule(data, data.too_long),
-                                             .stream_samples = CountSamples(data.seq, num_ids, num_ids).eval_samples,
-                                             .targets = std::nullopt}));
-  facts.is_eval = true;
-  return facts;
+  ASSIGN_OR_RETURN(auto look, LookAt(data, {.table = std::move(table),
+                                            .ids = {0, num_ids},
+                                            .rule = EvalRule(data, data.too_long),
+                                            .stream_samples = CountSamples(data.seq, num_ids, num_ids).eval_samples,
+                                            .targets = std::nullopt}));
+  look.facts.is_eval = true;
+  return look.facts;
 }
 
 auto IsQuickToLookAt(const Plan& plan) -> bool {
@@ -184,19 +194,23 @@ auto IsQuickToLookAt(const Plan& plan) -> bool {
   return has_index || BytesToScan(ListFiles(plan.data, plan.heads), plan.data.format) <= plan.run.scan_bytes;
 }
 
-auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<std::vector<DocumentFacts>> {
-  std::vector<DocumentFacts> all;
-  if (plan.data.splits_documents() && !plan.data.is_synthetic()) {
-    for (const TokenSource& source : plan.data.sources) {
-      ASSIGN_OR_RETURN(auto facts, LookAtSource(plan, source, threads));
-      all.push_back(std::move(facts));
-    }
-    if (plan.data.has_eval_files()) {
-      ASSIGN_OR_RETURN(auto facts, LookAtEval(plan.data, threads));
-      all.push_back(std::move(facts));
-    }
+auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<RunDocuments> {
+  RunDocuments documents;
+  if (!plan.data.splits_documents() || plan.data.is_synthetic()) {
+    return documents;
   }
-  return all;
+  std::vector<SampleTargets> targets;
+  for (const TokenSource& source : plan.data.sources) {
+    ASSIGN_OR_RETURN(auto look, LookAtSource(plan, source, threads));
+    documents.sources.push_back(std::move(look.facts));
+    targets.push_back(std::move(look.targets));
+  }
+  documents.per_step = CountStepTargets(plan, targets);
+  if (plan.data.has_eval_files()) {
+    ASSIGN_OR_RETURN(auto facts, LookAtEval(plan.data, threads));
+    documents.sources.push_back(std::move(facts));
+  }
+  return documents;
 }
 
 auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> Status {
@@ -258,11 +272,22 @@ static auto EpochsText(const Plan& plan, size_t source, int64_t epoch_samples) -
                                     static_cast<double>(samples) / static_cast<double>(epoch_samples));
 }
 
-auto DocumentsText(const Plan& plan, const std::vector<DocumentFacts>& facts) -> std::string {
+auto PaddingShare(const DataSource& data, const DocumentFacts& facts) -> double {
+  const int64_t places = std::max<int64_t>(facts.samples, 1) * data.seq;
+  return 1 - static_cast<double>(facts.tokens) / static_cast<double>(places);
+}
+
+auto AttentionShare(const DataSource& data, const DocumentFacts& facts) -> double {
+  const auto samples = static_cast<double>(std::max<int64_t>(facts.samples, 1));
+  const auto seq = static_cast<double>(data.seq);
+  return facts.attended_pairs / (samples * seq * (seq + 1) / 2);
+}
+
+auto DocumentsText(const Plan& plan, const RunDocuments& documents) -> std::string {
   const DataSource& data = plan.data;
   std::string text;
-  for (size_t i = 0; i < facts.size(); ++i) {
-    const DocumentFacts& of = facts[i];
+  for (size_t i = 0; i < documents.sources.size(); ++i) {
+    const DocumentFacts& of = documents.sources[i];
     const DocumentCounts& counts = of.counts;
     const auto samples = static_cast<double>(std::max<int64_t>(of.samples, 1));
     text +=
@@ -272,19 +297,22 @@ auto DocumentsText(const Plan& plan, const std::vector<DocumentFacts>& facts) ->
                         data.packs() && !of.is_eval ? EpochsText(plan, i, of.samples) : "",
                         static_cast<double>(of.targets) / samples);
     if (data.packs()) {
-      const double places = samples * static_cast<double>(data.seq);
-      text += fmt::format("; {:.3g} % padding", 100 * (1 - static_cast<double>(of.tokens) / places));
+      text += fmt::format("; {:.3g} % padding", 100 * PaddingShare(data, of));
       text += counts.cut + counts.dropped + counts.split == 0
                   ? ""
                   : fmt::format("; longer than a sample: {} cut, {} dropped, {} split, {} lost", counts.cut,
                                 counts.dropped, counts.split, Counted(counts.lost_tokens, "token"));
     }
-    const auto seq = static_cast<double>(data.seq);
-    text += fmt::format("; attention takes {:.3g} % of what it would without documents",
-                        100 * of.attended_pairs / (samples * seq * (seq + 1) / 2));
+    text +=
+        fmt::format("; attention takes {:.3g} % of what it would without documents", 100 * AttentionShare(data, of));
     text += of.lost == 0
                 ? "\n"
                 : fmt::format("; {} of {} documents with targets lose all of them\n", of.lost, of.with_targets);
+  }
+  if (const auto& steps = documents.per_step) {
+    text += fmt::format(
+        "documents: targets per step: {} at least, {:.1f} on average, {} at most; none in {} of the first {}\n",
+        steps->least, steps->mean, steps->most, steps->without, Counted(steps->steps, "step"));
   }
   return text;
 }

@@ -1,11 +1,13 @@
-// Facts about the documents of a source before a run: how many there are, how they fill samples, what is cut,
-// and how many targets are left. One pass over the tables of documents, and over files of targets, which are read.
+// Facts about the documents of a run before it: how many there are, how they fill samples, what is cut, and how many
+// targets are left, of each step too. One pass over the tables of documents, and over files of targets, which are read.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/data/packed_split.h"
+#include "compiler/data/step_targets.h"
 
 namespace shardc {
 
@@ -27,6 +29,14 @@ struct DocumentFacts {
   int64_t lost = 0;
 };
 
+/// Facts about the documents of a run.
+struct RunDocuments {
+  /// One for each source, and one for data.eval, if it names files; none if documents are nothing to the model.
+  std::vector<DocumentFacts> sources;
+  /// Targets of the steps of training. Unset if no step can be made of the sources.
+  std::optional<StepTargets> per_step;
+};
+
 /// Returns true if a look at the documents takes no longer than a launch may look at its files: an index has their
 /// borders, and there are no files of targets, or all files together have at most `data.scan` bytes.
 auto IsQuickToLookAt(const Plan& plan) -> bool;
@@ -34,7 +44,7 @@ auto IsQuickToLookAt(const Plan& plan) -> bool;
 /// Returns the facts of each source of a plan that splits documents, then those of data.eval, if it names files;
 /// nothing if documents are nothing to the model. Requires: files that are whole and sound. `threads`: those of
 /// DocumentTable::Find. Errors: its errors, those of PackedSplit::Create, and of reading files of targets.
-auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<std::vector<DocumentFacts>>;
+auto LookAtDocuments(const Plan& plan, int64_t threads) -> ErrorOr<RunDocuments>;
 
 /// Checks that a source has targets, data.eval too, and that no more documents than `data.max_lost` lose all that they
 /// have. Errors: ExitCode::RecipeRejected.
@@ -44,7 +54,11 @@ auto CheckKeepsTargets(const DataSource& data, const DocumentFacts& facts) -> St
 /// there are. Requires and errors: as LookAtDocuments, without files of targets.
 auto StreamDocumentsText(const Plan& plan, int64_t threads) -> ErrorOr<std::string>;
 
-/// Returns a line for each: "documents: 12 documents of 3 to 90 tokens (mean 31.5); ...".
-auto DocumentsText(const Plan& plan, const std::vector<DocumentFacts>& facts) -> std::string;
+/// Returns a line for each: "documents: 12 documents of 3 to 90 tokens (mean 31.5); ...", and one on steps.
+auto DocumentsText(const Plan& plan, const RunDocuments& documents) -> std::string;
+
+/// Returns the share of places that are padding, and the share of attention that is left within documents, both of 1.
+auto PaddingShare(const DataSource& data, const DocumentFacts& facts) -> double;
+auto AttentionShare(const DataSource& data, const DocumentFacts& facts) -> double;
 
 }  // namespace shardc

@@ -33,10 +33,10 @@ static auto ScanOnTerminal(ScanBar& bar) -> ScanOptions {
 /// Prints what the documents of the files give a run, and warns of ends that are not declared. Requires: files that a
 /// scan found sound. Errors: documents that cannot be trained on.
 static auto JudgeDocuments(const Plan& plan) -> Status {
-  ASSIGN_OR_RETURN(const auto facts, LookAtDocuments(plan, NumCores()));
+  ASSIGN_OR_RETURN(const auto documents, LookAtDocuments(plan, NumCores()));
   ASSIGN_OR_RETURN(const auto of_stream, StreamDocumentsText(plan, NumCores()));
-  fmt::print(stderr, "{}", Printable(of_stream + DocumentsText(plan, facts)));
-  for (const DocumentFacts& of : facts) {
+  fmt::print(stderr, "{}", Printable(of_stream + DocumentsText(plan, documents)));
+  for (const DocumentFacts& of : documents.sources) {
     RETURN_IF_ERROR(CheckKeepsTargets(plan.data, of));
   }
   for (const TokenSource& source : plan.data.sources) {

@@ -13,13 +13,13 @@
 #include "compiler/cost/notes.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/absolute_paths.h"
-#include "compiler/driver/document_lines.h"
 #include "compiler/driver/fit.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/plan/attempts.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/write.h"
+#include "compiler/report/document_lines.h"
 #include "compiler/report/init_table.h"
 #include "compiler/report/report.h"
 
@@ -145,9 +145,7 @@ static auto ReportOf(const Plan& plan, const Facts& facts, const std::optional<F
   }
   Report report = Explain(plan);
   report.mixture = MixtureOf(plan, *facts);
-  if (plan.data.splits_documents()) {
-    ASSIGN_OR_RETURN(report.documents, DocumentLines(plan, *facts, report.mixture));
-  }
+  ASSIGN_OR_RETURN(report.documents, CountDocuments(plan, *facts, report.mixture));
   report.seed.changes = ReadStageChanges(plan);
   report.fit = fit;
   report.time = fit ? fit->now.time : report.time;

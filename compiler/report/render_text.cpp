@@ -12,6 +12,7 @@
 #include "compiler/ops/cuda/attention.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/init_rule.h"
+#include "compiler/report/document_lines.h"
 #include "compiler/report/report.h"
 #include "compiler/report/text_sections.h"
 
@@ -382,8 +383,8 @@ auto RenderReportText(const Report& report) -> std::string {
          line("run", RunText(report)) + OrderText(plan) + GradientSumsText(report) + StartText(report) + "\n" +
          MemoryText(report) + "\n" + StepMemoryChart(report) + "\n" + BlocksText(report) + "\n" +
          CommunicationText(report) + "\n" + FlopsText(report) + "\n" + UnitsText(report) + "\n" +
-         DataText(plan, report.mixture) + report.documents + InitText(report) + SchedulesText(report) +
-         (report.fit ? "\n" + RenderFitText(*report.fit) : "");
+         DataText(plan, report.mixture) + DocumentLines(plan, report.documents) + InitText(report) +
+         SchedulesText(report) + (report.fit ? "\n" + RenderFitText(*report.fit) : "");
 }
 
 }  // namespace shardc

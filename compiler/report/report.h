@@ -11,6 +11,7 @@
 #include "compiler/cost/preset_use.h"
 #include "compiler/cost/source_shares.h"
 #include "compiler/cost/step_time.h"
+#include "compiler/data/document_facts.h"
 #include "compiler/fit/fit.h"
 #include "compiler/ops/communication.h"
 #include "compiler/ops/ops.h"
@@ -130,8 +131,8 @@ struct Report {
   LossUse loss;
   std::vector<ScheduleUse> schedules;
   MixtureUse mixture;
-  /// Lines on the documents of samples; empty where documents are nothing to the model.
-  std::string documents;
+  /// Set if documents are something to the model, and were counted.
+  std::optional<RunDocuments> documents;
   /// Set if a budget of memory was named.
   std::optional<FitUse> fit;
 };

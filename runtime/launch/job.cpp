@@ -57,9 +57,9 @@ static auto JudgeDocuments(Job& job) -> Status {
   if (job.options->dry || !plan.data.splits_documents() || !IsQuickToLookAt(plan)) {
     return Success{};
   }
-  ASSIGN_OR_RETURN(const auto facts, LookAtDocuments(plan, std::min<int64_t>(NumCores(), 8)));
-  job.only_stderr.Print(Printable(DocumentsText(plan, facts)));
-  for (const DocumentFacts& of : facts) {
+  ASSIGN_OR_RETURN(const auto documents, LookAtDocuments(plan, std::min<int64_t>(NumCores(), 8)));
+  job.only_stderr.Print(Printable(DocumentsText(plan, documents)));
+  for (const DocumentFacts& of : documents.sources) {
     RETURN_IF_ERROR(CheckKeepsTargets(plan.data, of));
   }
   return Success{};
