@@ -4,6 +4,7 @@
 #include "compiler/base/mapped.h"
 #include "compiler/cost/preset_use.h"
 #include "compiler/ops/cpu/outside_arenas.h"
+#include "compiler/report/data_json.h"
 #include "compiler/report/json_lines.h"
 #include "compiler/report/report.h"
 
@@ -197,29 +198,6 @@ static auto SeedJson(const Seed& seed, const SeedUse& use) -> Json {
             {"changes", use.changes}}}};
 }
 
-/// Returns null if there is nothing to report of the data.
-static auto DataJson(const DataSource& data, const MixtureUse& mixture) -> Json {
-  Json json;
-  for (const SourceShare& source : mixture.sources) {
-    json["sources"].push_back(
-        {{"name", source.name}, {"weight", source.weight}, {"samples", source.samples}, {"fraction", source.fraction}});
-    if (source.is_known) {
-      json["sources"].back().update({{"tokens", source.tokens},
-                                     {"epoch_samples", source.epoch_samples},
-                                     {"eval_samples", source.eval_samples},
-                                     {"epochs", source.epochs()}});
-    }
-  }
-  if (data.is_synthetic()) {
-    json["synthetic"] = ToText(data.synthetic);
-  }
-  if (!mixture.sources.empty()) {
-    json["exact"] = mixture.is_exact;
-    json["fault"] = mixture.fault;
-  }
-  return json;
-}
-
 static auto SchedulesJson(const std::vector<ScheduleUse>& schedules) -> Json {
   Json json = Json::array();
   for (const ScheduleUse& schedule : schedules) {
@@ -298,7 +276,7 @@ static auto FitJson(const FitUse& fit) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.11";
+  json["format_version"] = "1.12";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   json["mesh"] = MeshJson(plan.mesh);
@@ -354,7 +332,7 @@ auto RenderReportJson(const Report& report) -> std::string {
   if (plan.seed.is_set()) {
     json["seed"] = SeedJson(plan.seed, report.seed);
   }
-  if (Json data = DataJson(plan.data, report.mixture); !data.is_null()) {
+  if (Json data = DataJson(report); !data.is_null()) {
     json["data"] = std::move(data);
   }
   json["schedules"] = SchedulesJson(report.schedules);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/cli/program.h"
 #include "tests/support/edited.h"
 
@@ -40,7 +42,8 @@ TEST_F(DocumentsOfFiles, CheckCountsAndJudges) {
       cut.err,
       HasSubstr("documents: 4 documents of 2 to 11 tokens (mean 5.2); 3 samples in an epoch (3.33 epochs in the "
                 "run), with 4.7 targets each on average; 25 % padding; longer than a sample: 1 cut, 0 dropped, "
-                "0 split, 3 tokens lost; attention takes 55.6 % of what it would without documents\n"));
+                "0 split, 3 tokens lost; attention takes 55.6 % of what it would without documents\n"
+                "documents: targets per step: "));
   // Tokens do not say how many samples are packed of them.
   EXPECT_THAT(Ask({"check", recipe_, "--set", "train.steps=100"}).err, Not(HasSubstr(" epochs")));
 }
@@ -68,6 +71,35 @@ TEST_F(DocumentsOfFiles, EndsOfEvalFilesAreAskedForOnce) {
   EXPECT_EQ(refused.exit_code, 3);
   EXPECT_THAT(refused.err, HasSubstr("nothing says where the documents of the files of `eval` end"));
   EXPECT_THAT(refused.err, Not(HasSubstr("[eval-files]")));
+}
+
+TEST_F(DocumentsOfFiles, JsonReportHasFacts) {
+  const auto explain = [&](const std::vector<std::string>& keys) {
+    std::vector<std::string> command{"plan", recipe_, "--explain", "--format", "json"};
+    command.insert(command.end(), keys.begin(), keys.end());
+    const Finished planned = Ask(command);
+    EXPECT_EQ(planned.exit_code, 0) << planned.err;
+    return nlohmann::json::parse(planned.out).at("data");
+  };
+  const auto cut =
+      explain({"--set", "data.too_long=cut", "--set", "data.eval=[\"tokens.bin\"]", "--set", "train.eval_every=5"})
+          .at("documents");
+  const auto expected = nlohmann::json::parse(R"({"name": "", "documents": 4, "empty": 0, "shortest": 2, "longest": 11,
+      "samples": 3, "targets": 14, "padding": 0.25, "cut": 1, "dropped": 0, "split": 0, "lost_tokens": 3,
+      "with_targets": 4, "lost": 0})");
+  ASSERT_EQ(cut.at("sources").size(), 1);
+  nlohmann::json source = cut.at("sources").front();
+  EXPECT_NEAR(source.at("attention").get<double>(), 60.0 / 108, 1e-12);
+  nlohmann::json as_eval = source;
+  as_eval.erase("name");
+  EXPECT_EQ(cut.at("eval"), as_eval);
+  source.erase("attention");
+  EXPECT_EQ(source, expected);
+  EXPECT_GE(cut.at("targets_per_step").at("steps"), 1);
+  const auto split = explain({"--set", "data.too_long=split"});
+  EXPECT_FALSE(split.at("documents").contains("eval"));
+  EXPECT_EQ(split.at("documents").at("sources").front().at("split"), 1);
+  EXPECT_EQ(split.at("sources").front().at("epoch_samples"), split.at("documents").at("sources").front().at("samples"));
 }
 
 TEST_F(DocumentsOfFiles, MadeSamplesAreNotPacked) {
