@@ -31,6 +31,8 @@ struct DataOptions {
 
 /// A sample with a row for each place.
 struct ShownSample {
+  /// Name of the source of a mixture; empty if none has it.
+  std::string source;
   std::vector<int32_t> tokens;
   std::vector<int32_t> targets;
   std::vector<int32_t> starts;
@@ -102,6 +104,7 @@ static auto ReadShown(const Plan& plan, Split split, int64_t index) -> ErrorOr<S
           "--sample is {}, and the eval split has {}", index, Counted(reader->num_eval_samples(), "sample"));
   ShownSample sample(plan.data.seq);
   RETURN_IF_ERROR(reader->ReadSample(split, index, sample.tokens.data(), sample.targets.data(), 1, plan.OwnHead()));
+  ASSIGN_OR_RETURN(sample.source, reader->NameOfSource(split, index));
   if (!plan.data.splits_documents()) {
     return sample;
   }
@@ -149,7 +152,8 @@ static auto SampleText(const DataOptions& options, const Plan& plan, const Shown
     row.push_back(sample.targets[s] < 0 ? "-" : std::to_string(sample.targets[s]));
     table.Row(row);
   }
-  return fmt::format("sample {} of the {} split: {}, {}{}\n\n{}", options.sample, options.split,
+  return fmt::format("sample {} of the {} split{}: {}, {}{}\n\n{}", options.sample, options.split,
+                     sample.source.empty() ? "" : ", from source " + PrintableLine(sample.source),
                      Counted(std::ssize(sample.tokens), "place"), Counted(targets, "target"),
                      splits ? fmt::format(", {} (each place of padding is one)", Counted(documents, "document")) : "",
                      table.Text());

@@ -119,19 +119,23 @@ auto TokenReader::SampleAt(Split split, int64_t index) -> ErrorOr<std::optional<
   }
   SourceStream& source = sources_[sample.source];
   return std::optional(
-      SourceSample{&source, source.TrainSample(data_.sources[sample.source].first_sample + sample.index)});
+      SourceSample{.source = &source,
+                   .number = static_cast<int64_t>(sample.source),
+                   .pieces = source.TrainSample(data_.sources[sample.source].first_sample + sample.index)});
 }
 
 auto TokenReader::EvalSampleAt(int64_t index) -> std::optional<SourceSample> {
-  const auto in = [&](SourceStream& source) { return SourceSample{&source, source.EvalSample(index)}; };
+  const auto in = [&](SourceStream& source, int64_t number) {
+    return SourceSample{.source = &source, .number = number, .pieces = source.EvalSample(index)};
+  };
   if (eval_) {
-    return index < num_eval_samples() ? std::optional(in(*eval_)) : std::nullopt;
+    return index < num_eval_samples() ? std::optional(in(*eval_, -1)) : std::nullopt;
   }
-  for (SourceStream& source : sources_) {
-    if (index < source.num_eval_samples()) {
-      return in(source);
+  for (size_t s = 0; s < sources_.size(); ++s) {
+    if (index < sources_[s].num_eval_samples()) {
+      return in(sources_[s], static_cast<int64_t>(s));
     }
-    index -= source.num_eval_samples();
+    index -= sources_[s].num_eval_samples();
   }
   return std::nullopt;
 }
@@ -166,7 +170,7 @@ auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_
   std::optional<SourceSample> sample;
   if (synthetic_ && exists(split, index)) {
     synthetic_->Make(split, split == Split::Train ? data_.sources.front().first_sample + index : index, ids_.data());
-    sample = SourceSample{.source = nullptr, .pieces = {{.ids = {0, seq}}}};
+    sample = SourceSample{.pieces = {{.ids = {0, seq}}}};
   } else if (!synthetic_) {
     ASSIGN_OR_RETURN(sample, SampleAt(split, index));
     RETURN_IF_ERROR(sample ? ReadIds(*sample) : Status(Success{}));
@@ -202,6 +206,14 @@ auto TokenReader::ReadTargets(IdStream& file, const SourceSample& sample, int32_
     place += piece.ids.size();
   }
   return Success{};
+}
+
+auto TokenReader::NameOfSource(Split split, int64_t index) -> ErrorOr<std::string> {
+  if (synthetic_ || (split == Split::Eval && eval_ids_)) {
+    return std::string();
+  }
+  ASSIGN_OR_RETURN(const auto sample, SampleAt(split, index));
+  return sample && sample->number >= 0 ? data_.sources[static_cast<size_t>(sample->number)].name : std::string();
 }
 
 auto TokenReader::ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status {

@@ -68,6 +68,9 @@ class TokenReader {
   /// place, 0 if it began before the sample, and how many tokens of the document come before that place. Padding, and
   /// what lies past the end of the eval split, is documents of one place. Errors: those of ReadSample.
   auto ReadDocuments(Split split, int64_t index, int32_t* starts, int32_t* positions, int64_t stride) -> Status;
+  /// Returns the name of the source of a mixture that has a sample; empty if one stream, data.eval, ids that were set
+  /// or nothing has it. Errors: those of Mixture::At.
+  auto NameOfSource(Split split, int64_t index) -> ErrorOr<std::string>;
   /// The targets of a head alone.
   auto ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status;
   /// Gives the eval split these ids in the place of its own: sample i has seq of them from id i * seq on. What comes
@@ -80,6 +83,8 @@ class TokenReader {
   /// Tokens of a sample.
   struct SourceSample {
     SourceStream* source = nullptr;
+    /// Number of a source of the plan; -1: data.eval, or tokens that are made.
+    int64_t number = -1;
     std::vector<DocumentPiece> pieces;
   };
 

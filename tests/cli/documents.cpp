@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/cli/program.h"
 #include "tests/support/edited.h"
@@ -153,6 +154,33 @@ TEST_F(DocumentsOfFiles, ShowPrintsSample) {
                                "data.pack", "--unset", "data.document_end"});
   EXPECT_EQ(stream.exit_code, 0) << stream.err;
   EXPECT_THAT(stream.out, HasSubstr("sample 1 of the train split: 8 places, 8 targets\n\n  place  token  target\n"));
+}
+
+TEST_F(DocumentsOfFiles, ShowNamesSourceOfMixture) {
+  WriteText(folder_ / "high.bin", std::string(40, '\11') + '\0');
+  WriteText(folder_ / "low.bin", std::string(40, '\3') + '\0');
+  const std::string mixed =
+      WriteIn(folder_, "mixed.toml",
+              Edited(ReadText(recipe_),
+                     {{"tokens = [\"tokens.bin\"]\n", ""},
+                      {"document_end = 0\n", ""},
+                      {"pack = \"best-fit\"\n",
+                       "[[data.source]]\nname = \"low\"\ntokens = [\"low.bin\"]\nweight = 1\ndocument_end = 0\n"
+                       "[[data.source]]\nname = \"high\"\ntokens = [\"high.bin\"]\nweight = 1\ndocument_end = 0\n"}}));
+  std::set<std::string> named;
+  for (const std::string sample : {"0", "1", "2", "3"}) {
+    const Finished shown = Ask({"data", "show", mixed, "--sample", sample});
+    ASSERT_EQ(shown.exit_code, 0) << shown.err;
+    const bool is_low = shown.out.find("      3       3\n") != std::string::npos;
+    const std::string source = is_low ? "low" : "high";
+    EXPECT_THAT(shown.out, HasSubstr("sample " + sample + " of the train split, from source " + source + ": 8 places"));
+    named.insert(source);
+  }
+  EXPECT_EQ(named.size(), 2);
+  // The held-out samples of a mixture are those of its sources, one after another.
+  const Finished held_out = Ask({"data", "show", mixed, "--sample", "1", "--split", "eval", "--set",
+                                 "data.eval_tokens=9", "--set", "train.eval_every=5"});
+  EXPECT_THAT(held_out.out, HasSubstr("sample 1 of the eval split, from source high: 8 places"));
 }
 
 TEST_F(DocumentsOfFiles, ShowRefusesWhatIsNotThere) {
