@@ -27,6 +27,18 @@ SmallTraining::SmallTraining()
     targets[i] = 65535;
   }
   WriteBin(*this / "masked.bin", targets);
+  WriteBin(*this / "documents.bin", DocumentTokens(40'000, 1));
+  WriteBin(*this / "held_out.bin", DocumentTokens(100, 2));
+}
+
+auto OnDocuments(Pack pack, const Sets& more_sets) -> Sets {
+  Sets sets{"data.tokens=['documents.bin']", "data.documents=split", "data.document_end=0",
+            fmt::format("data.pack={}", ToText(pack))};
+  if (IsPacked(pack)) {
+    sets.insert(sets.end(), {"data.too_long=split", "data.eval_tokens=0", "train.eval_every=0"});
+  }
+  sets.insert(sets.end(), more_sets.begin(), more_sets.end());
+  return sets;
 }
 
 auto OnGpu(Sets sets) -> Sets {

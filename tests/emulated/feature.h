@@ -27,9 +27,13 @@ struct Feature {
 /// Trainings of 3 steps of 4 sequences of 16 tokens on one rank, with evaluations and a save.
 class SmallTraining : public Training {
  public:
-  /// Writes masked.bin beside tokens.bin: the tokens as targets, of which every third is left out.
+  /// Writes masked.bin beside tokens.bin: the tokens as targets, of which every third is left out. And documents.bin,
+  /// as many tokens in documents, some longer than a sample, and held_out.bin, a few of those.
   SmallTraining();
 };
+
+/// Returns the sets with those that train on documents, which `pack` puts into samples. Packed ones are not evaluated.
+auto OnDocuments(Pack pack, const Sets& more_sets = {}) -> Sets;
 
 /// Returns the sets with that which chooses the emulated GPU.
 auto OnGpu(Sets sets) -> Sets;

@@ -28,6 +28,8 @@ const std::vector<Feature> Rows{
       R"(recompute.save=["o_proj"])"},
      InBf16},
     {"chunks of the loss", {"loss.chunks=4", "batch.micro=2"}, AsPlain},
+    {"documents in a stream, recomputed", OnDocuments(Pack::Stream, {"recompute.policy=full"}), AsPlain},
+    {"documents in packed samples, tp 2", OnDocuments(Pack::BestFit, {"mesh.tp=2"}), AsPlain},
     {"frozen", {R"(optimizer.frozen=["model.embed_tokens.weight", "model.layers.0.*"])"}, AsPlain},
     {"tp 2", {"mesh.tp=2"}, AsPlain},
     {"tp 2, head in bf16", {"mesh.tp=2", R"(precision.override=[{match = "head", compute = "bf16"}])"}, InBf16},

@@ -41,6 +41,19 @@ TEST(EmulatedMeshes, TrainAsOnCpu) {
   }
 }
 
+TEST(EmulatedMeshes, DocumentsTrainAsOnCpu) {
+  const SmallTraining training;
+  for (const Feature& mesh : Meshes) {
+    for (const Pack pack : {Pack::Stream, Pack::BestFit}) {
+      Feature row = mesh;
+      const std::string name = fmt::format("{}, documents, {}", mesh.name, ToText(pack));
+      row.name = name.c_str();
+      row.sets = OnDocuments(pack, mesh.sets);
+      ExpectTrainsAsOnCpu(training, row);
+    }
+  }
+}
+
 TEST(EmulatedMeshes, EveryOrderGivesSameBits) {
   UseEmulatedCuda();
   // Compiled once for all launches, and not once per launch.

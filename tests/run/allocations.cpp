@@ -31,6 +31,10 @@ const std::vector<AllocationCase> Cases{
     {"dp 3, recompute full", {"mesh.dp=3", "recompute.policy=full"}},
     {"dp 2 x tp 2, accumulate 2", {"mesh.dp=2", "mesh.tp=2", "batch.accumulate=2"}},
     {"replicate 2 x tp 2", {"mesh.replicate=2", "mesh.dp=1", "mesh.tp=2"}},
+    {"dp 2, documents in a stream", {"mesh.dp=2", "data.documents=split", "data.document_end=32"}},
+    {"dp 2 x tp 2, documents in packed samples",
+     {"mesh.dp=2", "mesh.tp=2", "data.documents=split", "data.document_end=32", "data.pack=best-fit",
+      "data.eval_tokens=0", "train.eval_every=0"}},
     {"dp 1, two threads", {"mesh.dp=1", "run.threads=2", "model.hidden=128", "model.heads=4", "model.ffn=384"}, true},
 };
 

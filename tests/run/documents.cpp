@@ -15,19 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr uint16_t End = 0;
 constexpr uint16_t NoTarget = 65535;
-
-/// Ends documents of 1 to 30 tokens.
-auto DocumentTokens(int64_t count, uint32_t state) -> std::vector<uint16_t> {
-  std::vector<uint16_t> tokens = EasyTokens(count);
-  for (size_t at = 3; at < tokens.size(); at += 1 + (state >> 16) % 30) {
-    tokens[at] = End;
-    state = state * 1664525 + 1013904223;
-  }
-  tokens.back() = End;
-  return tokens;
-}
 
 /// Returns the targets of each step, by metrics.jsonl.
 auto TargetsOf(const std::string& run_dir) -> std::vector<int64_t> {
@@ -88,7 +76,7 @@ TEST_P(DocumentRuns, HaveTheSameTargetsOnEveryMesh) {
 
 TEST_P(DocumentRuns, EvaluateOnNoTargetAtAll) {
   ASSERT_EQ(training_.Run("run").status, 0);
-  WriteBin(training_ / "held_out.bin", std::vector<uint16_t>(200, End));
+  WriteBin(training_ / "held_out.bin", std::vector<uint16_t>(200, DocumentEnd));
   const Outcome eval = training_.Eval(training_ / "run/checkpoints/" + CheckpointNameOf(8));
   EXPECT_EQ(eval.status, 3) << eval.err;
   EXPECT_EQ(eval.out, "");
@@ -106,7 +94,7 @@ TEST(DocumentSources, HaveTargetsOfTheirOwn) {
   const Training training({"train.steps=4", "checkpoint.every=0"});
   std::vector<uint16_t> answers = DocumentTokens(6'000, 3);
   WriteBin(training / "answers.bin", answers);
-  std::ranges::transform(answers, answers.begin(), [](uint16_t id) { return id == End ? id : NoTarget; });
+  std::ranges::transform(answers, answers.begin(), [](uint16_t id) { return id == DocumentEnd ? id : NoTarget; });
   WriteBin(training / "answers.targets.bin", answers);
   WriteBin(training / "plain.bin", DocumentTokens(6'000, 4));
   const auto run = [&](const std::string& name, double of_answers, double of_plain) {

@@ -97,6 +97,16 @@ auto EasyTokens(int64_t count) -> std::vector<uint16_t> {
   return ids;
 }
 
+auto DocumentTokens(int64_t count, uint32_t state) -> std::vector<uint16_t> {
+  std::vector<uint16_t> tokens = EasyTokens(count);
+  for (size_t at = 3; at < tokens.size(); at += 1 + (state >> 16) % 30) {
+    tokens[at] = DocumentEnd;
+    state = state * 1664525 + 1013904223;
+  }
+  tokens.back() = DocumentEnd;
+  return tokens;
+}
+
 Training::Training(Sets sets) : sets_(std::move(sets)) {
   constexpr int64_t NumTokens = 40'000;
   WriteText(folder_ / "tiny.toml", std::string(TinyRecipe()));

@@ -25,6 +25,10 @@ auto SlowSteps() -> Sets;
 auto WriteBin(const std::string& path, const std::vector<uint16_t>& ids) -> void;
 /// Words in random order, as bytes: easier than noise, so that the loss falls in a few steps.
 auto EasyTokens(int64_t count) -> std::vector<uint16_t>;
+/// The id that ends a document of DocumentTokens.
+constexpr uint16_t DocumentEnd = 0;
+/// Returns such tokens in documents of 1 to 30, each with DocumentEnd at its end. `state`: of their lengths.
+auto DocumentTokens(int64_t count, uint32_t state) -> std::vector<uint16_t>;
 
 class Training {
  public:
