@@ -35,9 +35,9 @@ class SampleTargets {
   PackRule rule_;
   int64_t num_samples_ = 0;
   bool in_files_ = false;
-  /// Where pieces of packed documents begin, and their targets.
+  /// Begins of pieces of packed documents, and their targets.
   std::vector<std::pair<int64_t, int64_t>> pieces_;
-  /// Of samples in the order of the stream.
+  /// Targets of samples in the order of the stream.
   std::vector<uint32_t> samples_;
 };
 
