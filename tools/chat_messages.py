@@ -128,7 +128,11 @@ def conversation_of(value, keeps_reasoning: bool, name: str) -> list[dict]:
 
 def texts_of(value) -> str:
     """All texts in a value."""
-    if isinstance(value, str):
-        return value
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return "\n".join(map(texts_of, parts))
+    left, texts = [value], []
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, (dict, list)):
+            left.extend(value.values() if isinstance(value, dict) else value)
+    return "\n".join(texts)

@@ -126,13 +126,25 @@ def list_of_loop(messages):
     return Messages(messages.all, messages.first, messages.reads, True) if isinstance(messages, Messages) else messages
 
 
+def quick_getattr(environment):
+    """Jinja's, which looks among the keys of an object after its attributes, and raises an error inside for each key."""
+    slow, undefined, attributes = environment.getattr, environment.undefined, frozenset(dir(dict))
+
+    def get(value, name: str):
+        if type(value) is not dict or name in attributes:
+            return slow(value, name)
+        return value[name] if name in value else undefined(obj=value, name=name)
+    return get
+
+
 class PrefixFinder:
     """Renders by one template. `renderer`: transformers' module that renders, whose own steps these are."""
 
     def __init__(self, renderer, template: str, variables: dict):
         self.plain, self.with_aliases = renderer._plain_template_data, renderer._alias_reasoning_fields
         self.variables = {**self.plain(variables), LOOP: list_of_loop}
-        environment = renderer._compile_jinja_template(template).environment
+        environment = renderer._compile_jinja_template(template).environment.overlay()
+        environment.getattr = quick_getattr(environment)
         tree = environment.parse(template)
         mark_last_loop(tree, import_or_fail("jinja2", "").nodes, environment.globals)
         self.compiled = environment.from_string(tree)

@@ -21,6 +21,7 @@ INSTALL = "pip install 'transformers>=5.23,<6' 'jinja2>=3.1.6', or shardc[tokeni
 MARK = re.compile(r"\{%[-+]?\s*generation\b")
 DATE = "strftime_now"
 ROLE_IN_HEADER = re.compile(r"\b(assistant|model)\b", re.IGNORECASE)
+THINK = re.compile("</?think>")
 MOST_SHOWN = 40
 # The texts of so many renderings of our own are compared with those of transformers.
 COMPARED = 100
@@ -177,7 +178,7 @@ class ChatTemplate:
             raise BadConversation(f"has reasoning in message {number}, which the chat template leaves out; --reasoning drop leaves it out too, or take "
                                   "another template")
         content = message["content"].strip()
-        pieces = [piece for part in re.split("</?think>", content) if (piece := part.strip())]
+        pieces = [piece for part in THINK.split(content) if (piece := part.strip())]
         if any(piece not in answer for piece in pieces):
             raise BadConversation(f"has a message {number} whose text is not in its rendering: the chat template changes it, or leaves reasoning out; "
                                   "--reasoning drop leaves <think>...</think> out, or take another template")

@@ -141,6 +141,7 @@ class ChatWorker(Worker):
                 # No token predicts the first one.
                 part = range(max(part.start, 1), min(part.stop, end))
                 targets[part.start: max(part.stop, part.start)] = array.array(kind, ids[part.start: part.stop])
+                count["targets"] += len(part)
             # A mark whose border is in no token breaks the masks of transformers.
             count["turns_with_wrong_marks"] += turn.has_fault or any(
                 encoding.char_to_token(first) is None or encoding.char_to_token(last - 1) is None for first, last in turn.marks)
@@ -162,8 +163,7 @@ class ChatWorker(Worker):
                     rows.append((ids, self.targets_of(encoding, ids, rendering, made)))
                 except TemplateFault as error:
                     raise at(str(error)) from None
-            kind = self.job.id_type()
-            trained = sum(len(targets) - targets.count(NO_TARGET[kind]) for _, targets in rows)
+            trained = made["targets"]
             if trained == 0:
                 self.skip(i, at, BadConversation("has no token that begins in what the assistant says; leave it out"))
                 continue

@@ -261,6 +261,7 @@ def chats_of(task: Task, job: Job) -> Iterator[tuple[int, Callable[[str], Failur
             text = decode(path, data, offset)
             if text.strip():
                 value = object_in_json(path, text, offset, job.field, "messages")
-                if "\\u" in text:
+                # What a surrogate begins with.
+                if "\\ud" in text or "\\uD" in text:
                     judge_surrogates(path, texts_of([value[job.field], value.get(TOOLS)]), offset, job.field)
                 yield i, lambda what, offset=offset: failure_at(path, offset, what), value[job.field], value.get(TOOLS)
