@@ -58,6 +58,9 @@ TOKENIZER = json.dumps({
     "version": "1.0", "added_tokens": [], "pre_tokenizer": {"type": "Whitespace"}, "normalizer": None, "post_processor": None, "decoder": None,
     "truncation": None, "padding": None,
     "model": {"type": "WordLevel", "unk_token": "water", "vocab": {"water": 0, "hill": 1, "the": 2, ".": 3}}})
+CHAT_TEMPLATE = ("{% for message in messages %}{{ 'the ' if message.role == 'assistant' else 'hill ' }}{{ message.content }} .\n{% endfor %}"
+                 "{% if add_generation_prompt %}the {% endif %}")
+CHAT = {"messages": [{"role": "user", "content": "the water"}, {"role": "assistant", "content": "water hill"}]}
 CUDA_LIBRARY = re.compile(r"^\s*(lib(?:cudart|cublasLt|cudnn|nvrtc)\.so\.\d+) => (.*?)(?: \(|$)", re.MULTILINE)
 NCCL = "import ctypes; ctypes.CDLL('libnccl.so.2'); print(*(line.split()[-1] for line in open('/proc/self/maps') if 'libnccl' in line))"
 
@@ -274,8 +277,7 @@ def test_wheel(build: pathlib.Path, folder: pathlib.Path, torch: pathlib.Path | 
         for link in links:
             link.symlink_to(torch / link.name)
         if has_cuda and len(links) == 1:
-            (metadata,) = packages.glob("shardc-*.dist-info/METADATA")
-            output(*pip, *re.findall(r"^Requires-Dist: (.*); extra == .cuda.$", metadata.read_text(), re.MULTILINE))
+            output(*pip, *requirements_of("cuda", packages))
     else:
         output(*pip, wheel + "[cuda]" * has_cuda)
     # Nothing of the build, nothing of the system's environment.
@@ -287,6 +289,7 @@ def test_wheel(build: pathlib.Path, folder: pathlib.Path, torch: pathlib.Path | 
     if has_cuda:
         test_wheel_cuda(environment, (environment, torch or environment), cwd=folder / "wheel_training", env=bare)
     test_tokenizer(folder / "wheel_training", pip, packages, env=bare)
+    test_chats(folder / "wheel_training", pip, packages, torch, env=bare)
     # torch in another folder of the path.
     if torch:
         for link in links:
@@ -300,18 +303,42 @@ def test_wheel(build: pathlib.Path, folder: pathlib.Path, torch: pathlib.Path | 
     expect(not (environment / "bin/shardc").exists(), "pip removes it again")
 
 
+def requirements_of(extra: str, packages: pathlib.Path) -> list[str]:
+    (metadata,) = packages.glob("shardc-*.dist-info/METADATA")
+    return re.findall(rf"^Requires-Dist: (.*); extra == .{extra}.$", metadata.read_text(), re.MULTILINE)
+
+
 def test_tokenizer(folder: pathlib.Path, pip: list[str], packages: pathlib.Path, **options) -> None:
     """The extra `tokenize`, whose package comes from PyPI in any case."""
     (folder / "tokenizer.json").write_text(TOKENIZER)
     command = ["shardc-tokenize", "--tokenizer", "tokenizer.json", "--eod", ".", "text", "-o", "words"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, **options)
     expect(done.returncode == 1 and "shardc[tokenize]" in done.stderr, "shardc-tokenize names its extra")
-    (metadata,) = packages.glob("shardc-*.dist-info/METADATA")
-    output(*pip, *re.findall(r"^Requires-Dist: (.*); extra == .tokenize.$", metadata.read_text(), re.MULTILINE))
+    output(*pip, *requirements_of("tokenize", packages))
     printed = output(*command, cwd=folder, **options)
     expect(" ids of 2 bytes in 1 document; the vocabulary has 4;" in printed, "shardc-tokenize makes tokens with it")
     output("shardc", "check", "--data", "recipe.toml", "--set", 'data.tokens=["words*.bin"]', "--set", "data.format=megatron", cwd=folder, **options)
     expect(True, "shardc reads these tokens")
+
+
+def test_chats(folder: pathlib.Path, pip: list[str], packages: pathlib.Path, torch: pathlib.Path | None, **options) -> None:
+    """The extra `chat`, beside `tokenize`. Its packages come from PyPI in any case."""
+    (folder / "tokenizer_config.json").write_text(json.dumps(
+        {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": ".", "chat_template": CHAT_TEMPLATE}))
+    (folder / "chats.jsonl").write_text(json.dumps(CHAT) + "\n")
+    command = ["shardc-tokenize", "--chat", "--tokenizer", ".", "chats.jsonl", "-o", "chats"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, **options)
+    expect(done.returncode == 1 and "shardc[tokenize,chat]" in done.stderr, "shardc-tokenize --chat names its extra")
+    output(*pip, *requirements_of("chat", packages))
+    if torch:
+        # Transformers imports torch where it is, and torch what is beside it: after what pip installs here.
+        (packages / "torch.pth").write_text(f"{torch}\n")
+    printed = output(*command, cwd=folder, **options)
+    expect("1 conversation, 1 trained turn" in printed and "3 targets" in printed, "shardc-tokenize makes tokens and targets of a chat with it")
+    output("shardc", "check", "--data", "recipe.toml", *(word for key in ('tokens=["chats.bin"]', 'targets=["chats.targets.bin"]', "format=megatron")
+                                                         for word in ("--set", f"data.{key}")), "--set", "model.seq=6", cwd=folder, **options)
+    expect(True, "shardc reads its tokens and targets")
+    (packages / "torch.pth").unlink(missing_ok=True)
 
 
 def test_wheel_cuda(environment: pathlib.Path, places: tuple[pathlib.Path, ...], env: dict[str, str], **options) -> None:
