@@ -66,6 +66,13 @@ auto Bind(const op::Add& op, Binder& binder) -> Kernel {
   });
 }
 
+auto Bind(const op::Scale& op, Binder& binder) -> Kernel {
+  CheckSameBytes(binder, op.y, op.x);
+  return MakeKernel([y = Elements(binder, op.y), factor = op.factor](const Moment& moment) {
+    y.Write(moment, y.Read(moment) * factor);
+  });
+}
+
 auto Bind(const op::ResidualAdd& op, Binder& binder) -> Kernel {
   return MakeKernel([x = Elements(binder, op.x), branch = Elements(binder, op.branch), y = Elements(binder, op.y)](
                         const Moment& moment) { y.Write(moment, x.Read(moment) + branch.Read(moment)); });

@@ -17,6 +17,7 @@ auto Bind(const op::SwigluBackwardAgain& op, Binder& binder) -> Kernel;
 auto Bind(const op::Gelu& op, Binder& binder) -> Kernel;
 auto Bind(const op::GeluBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::Add& op, Binder& binder) -> Kernel;
+auto Bind(const op::Scale& op, Binder& binder) -> Kernel;
 auto Bind(const op::ResidualAdd& op, Binder& binder) -> Kernel;
 auto Bind(const op::Cast& op, Binder& binder) -> Kernel;
 auto Bind(const op::BiasAdd& op, Binder& binder) -> Kernel;

@@ -26,6 +26,15 @@ auto Add(const T* a_N, int64_t n, T* y_N) -> void {
 }
 INSTANTIATE_ELEMENT_LOOP(Add)
 
+template <class T>
+auto Scale(float factor, int64_t n, T* y_N) -> void {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    Store(y_N[i], factor * Load(y_N[i]));
+  }
+}
+INSTANTIATE_ELEMENT_LOOP(Scale)
+
 template <class T, class R>
 auto ResidualAdd(const R* x_N, const T* branch_N, int64_t n, R* y_N) -> void {
 #pragma omp simd
