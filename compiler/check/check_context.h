@@ -57,6 +57,7 @@ auto CheckRopeFrequency(CheckContext& context) -> void;
 auto CheckMesh(CheckContext& context) -> void;
 auto CheckShard(CheckContext& context) -> void;
 auto CheckPrecision(CheckContext& context) -> void;
+auto CheckAdapter(CheckContext& context) -> void;
 auto CheckRecompute(CheckContext& context) -> void;
 auto CheckInit(CheckContext& context) -> void;
 auto CheckOptimizer(CheckContext& context) -> void;

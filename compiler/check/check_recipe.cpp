@@ -14,6 +14,7 @@ auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks file
   CheckMesh(context);
   CheckShard(context);
   CheckPrecision(context);
+  CheckAdapter(context);
   CheckRecompute(context);
   CheckLoss(context);
   CheckInit(context);

@@ -22,6 +22,7 @@ auto ResolveModel(const PlanKeys& keys) -> ModelSizes {
   for (const auto& head : keys.loss.head) {
     sizes.loss_heads.push_back({.name = head.name.value_or(""), .vocab = head.vocab.value_or(0)});
   }
+  sizes.adapter = ResolveAdapters(keys);
   return sizes;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/keys/adapters.h"
 #include "compiler/keys/plan_keys.h"
 
 namespace shardc {
@@ -25,6 +26,7 @@ struct ModelSizes {
 #define MODEL_KEY(name, Type, ...) key_type::Type name{};
 #include "schemas/model_keys.def"
   std::vector<LossHeadSize> loss_heads;
+  AdapterSizes adapter;
 };
 
 /// Returns the sizes: kv_heads defaults to heads, head_dim to hidden / heads, and every other key to the default of its

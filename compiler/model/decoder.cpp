@@ -1,5 +1,6 @@
 #include "compiler/model/decoder.h"
 
+#include "compiler/keys/adapters.h"
 #include "compiler/keys/head_parameter.h"
 
 namespace shardc {
@@ -85,7 +86,15 @@ auto BlockBuilder::Norm(ValueId x, std::string_view name) const -> ValueId {
 }
 
 auto BlockBuilder::Linear(ValueId x, std::string_view name) const -> ValueId {
-  return f.Linear(x, Weight(name), std::string(name));
+  const ValueId y = f.Linear(x, Weight(name), std::string(name));
+  const std::string weight = fmt::format("{}{}.weight", prefix_, name);
+  const auto adapter = AdapterOf(m.adapter, weight);
+  return adapter ? f.Adapt(x, y,
+                           {.down = f.Parameter(AdapterParameter(weight, DownSuffix)),
+                            .up = f.Parameter(AdapterParameter(weight, UpSuffix)),
+                            .scale = adapter->scale},
+                           std::string(name))
+                 : y;
 }
 
 auto BlockBuilder::Bias(ValueId x, std::string_view name) const -> ValueId {

@@ -49,6 +49,7 @@ class BlockBuilder {
   /// The parameter NAME.weight.
   auto Weight(std::string_view name) const -> ValueId;
   auto Norm(ValueId x, std::string_view name) const -> ValueId;
+  /// Emits the product with the projection, and its adapter if it has one.
   auto Linear(ValueId x, std::string_view name) const -> ValueId;
   /// x with the bias NAME.bias added.
   auto Bias(ValueId x, std::string_view name) const -> ValueId;

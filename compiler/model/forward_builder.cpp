@@ -67,6 +67,23 @@ auto ForwardBuilder::Linear(ValueId x, ValueId weight, const std::string& name) 
   return body.out;
 }
 
+auto ForwardBuilder::Adapt(ValueId x, ValueId y, const AdapterOperands& adapter, const std::string& name) -> ValueId {
+  const ValueId down = Linear(x, adapter.down, name + ".lora_A");
+  const Value narrow = emitter_->plan().values[down];
+  const ValueId scaled = emitter_->Alias(down, {narrow.dtype, narrow.shape}, narrow.name + ".scaled");
+  emitter_->Emit(op::Scale{.x = down, .y = scaled, .factor = adapter.scale});
+  const Value wide = emitter_->plan().values[y];
+  const ValueId sum = emitter_->Alias(y, {wide.dtype, wide.shape}, wide.name + ".adapted");
+  emitter_->Emit(op::Matmul{.a = scaled,
+                            .b = adapter.up,
+                            .out = sum,
+                            .out_onto = y,
+                            .scratch = {},
+                            .transpose_a = false,
+                            .transpose_b = true});
+  return sum;
+}
+
 auto ForwardBuilder::BiasAdd(ValueId x, ValueId bias) -> ValueId {
   op::BiasAdd body{.x = InType(x, TypeOf(bias)), .bias = bias, .y = {}};
   body.y = emitter_->Alias(body.x, Shape(body, emitter_->plan())[0], emitter_->plan().values[x].name + ".biased");

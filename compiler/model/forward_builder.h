@@ -18,6 +18,13 @@ struct HeadOperands {
 /// What a model's forward ends with: the model's own head, then those of ModelSizes::loss_heads.
 using ModelOutput = std::vector<HeadOperands>;
 
+/// The matrices A [R, K] and B [N, R] of an adapter.
+struct AdapterOperands {
+  ValueId down;
+  ValueId up;
+  double scale = 0;
+};
+
 /// Operands that say where tokens are in their documents.
 struct PlaceOperands {
   /// Invalid for a family without the keys of one.
@@ -47,6 +54,8 @@ class ForwardBuilder {
   auto RmsNorm(ValueId x, ValueId weight, double eps, const std::string& name) -> ValueId;
   /// x [S, B, K] by weight [N, K], transposed: [S, B, N], computed in weight's type.
   auto Linear(ValueId x, ValueId weight, const std::string& name) -> ValueId;
+  /// Adds scale (x A^T) B^T to y [S, B, N], over the bytes of y; x [S, B, K].
+  auto Adapt(ValueId x, ValueId y, const AdapterOperands& adapter, const std::string& name) -> ValueId;
   /// x [S, B, N] with `bias` [N] added to each row, over the bytes of x, if it is of bias's type.
   auto BiasAdd(ValueId x, ValueId bias) -> ValueId;
   /// Each head of x [S, B, A*D] by itself, with `weight` [D].

@@ -22,6 +22,40 @@ auto ModelFamilyOf(Family family) -> const ModelFamily& {
 
 auto BlockPrefix(int64_t layer) -> std::string { return fmt::format("model.layers.{}.", layer); }
 
+/// Returns the placement of a matrix whose dim `dim` is the projection's `of`: cut where that is.
+static auto CutAs(const ParameterSpec& projection, int of, int dim) -> Placements {
+  Placements placement = projection.placement;
+  for (Placement& over : placement) {
+    over = over == Placement::Shard(of) ? Placement::Shard(dim) : Placement{};
+  }
+  return placement;
+}
+
+/// Returns A and B of the projection's adapter, in that order; nothing if it has none. A is cut along the inputs where
+/// the projection is, B along the outputs; each rank has the whole of the other.
+static auto AdapterSpecs(const AdapterSizes& sizes, const ParameterSpec& projection) -> ParameterSpecs {
+  const auto adapter = AdapterOf(sizes, projection.name);
+  if (!adapter) {
+    return {};
+  }
+  const int64_t outputs = projection.shape[0];
+  const int64_t inputs = projection.shape[1];
+  return {{.name = AdapterParameter(projection.name, DownSuffix),
+           .kind = projection.kind,
+           .shape = {adapter->rank, inputs},
+           .fan_in = inputs,
+           .placement = CutAs(projection, 1, 1),
+           .layer = projection.layer,
+           .init = DownInit},
+          {.name = AdapterParameter(projection.name, UpSuffix),
+           .kind = projection.kind,
+           .shape = {outputs, adapter->rank},
+           .fan_in = adapter->rank,
+           .placement = CutAs(projection, 0, 0),
+           .layer = projection.layer,
+           .init = UpInit}};
+}
+
 auto ParametersOf(const ModelFamily& family, const ModelSizes& sizes) -> ParameterSpecs {
   const ParameterSpecs outside = family.outside(sizes);
   const ParameterSpecs block = family.block(sizes);
@@ -34,6 +68,10 @@ auto ParametersOf(const ModelFamily& family, const ModelSizes& sizes) -> Paramet
       specs.push_back(of_block);
       specs.back().name.insert(0, prefix);
       specs.back().layer = layer;
+      if (!of_block.projection.empty()) {
+        const ParameterSpecs adapter = AdapterSpecs(sizes.adapter, specs.back());
+        specs.insert(specs.end(), adapter.begin(), adapter.end());
+      }
     }
   }
   specs.insert(specs.end(), after, outside.end());

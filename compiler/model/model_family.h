@@ -30,6 +30,9 @@ struct ParameterSpec {
   std::string_view projection = {};
   /// -1 outside the blocks.
   int64_t layer = -1;
+  /// The rule of its initial values where no [[init.rule]] matches it, whatever the scheme; empty for a parameter that
+  /// has the scheme's. Set for those of adapters alone, which are loaded only from what has adapters.
+  std::string_view init = {};
 };
 using ParameterSpecs = std::vector<ParameterSpec>;
 
@@ -53,7 +56,8 @@ auto ModelFamilyOf(Family family) -> const ModelFamily&;
 /// "model.layers.3.": what the names of a block's parameters begin with.
 auto BlockPrefix(int64_t layer) -> std::string;
 
-/// All parameters of a model in the order of their use, with their whole names.
+/// All parameters of a model in the order of their use, with their whole names; those of an adapter follow its
+/// projection.
 auto ParametersOf(const ModelFamily& family, const ModelSizes& sizes) -> ParameterSpecs;
 
 /// Families are files of this folder, named after the rows of schemas/families.def; each defines its own.

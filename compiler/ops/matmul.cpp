@@ -93,7 +93,8 @@ auto OwnCost(const op::Matmul& op, const Plan& plan) -> OpCost {
   return cost;
 }
 
-/// With C = op(a) op(b): d op(a) = dC op(b)^T and d op(b) = op(a)^T dC, transposed back where the operand was.
+/// With C = op(a) op(b): d op(a) = dC op(b)^T and d op(b) = op(a)^T dC, transposed back where the operand was. What the
+/// product is added to shares the sum's gradient.
 auto Vjp(const op::Matmul& op, VjpContext& context) -> void {
   const ValueId dc = context.GradientOf(op.out);
   const auto product = [&](ValueId of, ValueId left, bool transpose_left, ValueId right, bool transpose_right) {
@@ -117,6 +118,9 @@ auto Vjp(const op::Matmul& op, VjpContext& context) -> void {
     product(op.a, op.b, op.transpose_b, dc, true);
   } else {
     product(op.a, dc, false, op.b, !op.transpose_b);
+  }
+  if (op.out_onto.valid()) {
+    context.PassGradient(op.out_onto, dc);
   }
 }
 

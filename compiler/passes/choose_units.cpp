@@ -215,6 +215,7 @@ auto UnitChooser::ChooseTypes() -> void {
       units_[u].master = own.master.is_set ? TypeOf(*own.master) : units_[u].master;
       units_[u].reduce = own.reduce.is_set ? TypeOf(*own.reduce) : units_[u].reduce;
     }
+    units_[u].frozen = precision.frozen.is_set ? TypeOf(*precision.frozen) : units_[u].master;
   }
 }
 

@@ -17,6 +17,8 @@ struct UnitChoice {
   DType compute = DType::F32;
   /// In which parameters are kept.
   DType master = DType::F32;
+  /// In which those are kept that are frozen.
+  DType frozen = DType::F32;
   /// In which gradients go to those that sum them.
   DType reduce = DType::F32;
   /// In the order of their use, which is that of the model's parameters.
@@ -32,7 +34,8 @@ struct UnitChoice {
 ///      size:N      parameters in their order, as many per unit as fit N bytes of the compute type
 ///   2. `shard.reshard_after_forward` decides for each unit, for several blocks by the last of them
 ///   3. [[shard.override]] decides for the units that it names
-///   4. `precision.compute`, `master` and `reduce` hold for each unit, but for those that [[precision.override]] names
+///   4. `precision.compute`, `master` and `reduce` hold for each unit, but for those that [[precision.override]] names;
+///      `precision.frozen` holds for what is frozen in any of them
 /// Requires: declared parameters.
 /// Errors: unit-duplicate, unit-unused, unit-name-taken, override-duplicate, override-unused.
 /// Source: torchtitan, torchtitan/models/llama3/infra/parallelize.py, apply_fsdp.

@@ -1,8 +1,11 @@
 #include "compiler/passes/declare_parameters.h"
 
 #include <algorithm>
+#include <map>
 
 #include "compiler/base/mapped.h"
+#include "compiler/base/text/joined.h"
+#include "compiler/keys/adapters.h"
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/choose_units.h"
 #include "compiler/passes/init_values.h"
@@ -10,19 +13,86 @@
 
 namespace shardc {
 
+/// Returns, for each name, true if a glob of the list matches it. Reports globs that match no name.
+static auto MatchedBy(const Located<std::vector<std::string>>& globs, const std::vector<std::string_view>& names,
+                      DiagnosticKind unused, Diagnostics& diags) -> std::vector<bool> {
+  const auto patterns = Mapped<NamePattern>(*globs, [&](const std::string& glob) {
+    return NamePattern{glob, globs.at, 0};
+  });
+  // One rule has all the patterns: nothing is matched twice.
+  const auto rules = MatchNames(patterns, names, {.duplicate = unused, .unused = unused, .noun = "parameter"}, diags);
+  return Mapped<bool>(rules, [](const size_t rule) { return rule != NoRule; });
+}
+
 /// Returns which parameters `optimizer.frozen` matches.
 static auto MatchFrozen(const OptimizerSection& optimizer, const std::vector<std::string_view>& names,
                         Diagnostics& diags) -> std::vector<bool> {
-  const auto patterns = Mapped<NamePattern>(*optimizer.frozen, [&](const std::string& glob) {
-    return NamePattern{glob, optimizer.frozen.at, 0};
-  });
-  // One rule has all the patterns: nothing is matched twice.
-  const auto rules = MatchNames(
-      patterns, names,
-      {.duplicate = DiagnosticKind::FrozenUnused, .unused = DiagnosticKind::FrozenUnused, .noun = "parameter"}, diags);
-  auto frozen = Mapped<bool>(rules, [](const size_t rule) { return rule != NoRule; });
+  auto frozen = MatchedBy(optimizer.frozen, names, DiagnosticKind::FrozenUnused, diags);
   if (std::count(frozen.begin(), frozen.end(), false) == 0) {
     diags.Report(optimizer.frozen.at, DiagnosticKind::FrozenAll, names.size());
+  }
+  return frozen;
+}
+
+/// Checks that each glob of `match` names projections alone, and that each adapter has no more rows than its
+/// projection.
+static auto CheckAdapters(const AdapterSection& adapter, const ParameterSpecs& specs, Diagnostics& diags) -> void {
+  std::vector<std::string_view> of_model;
+  std::vector<std::string_view> adapted;
+  std::map<std::string_view, const ParameterSpec*> spec_of;
+  for (const ParameterSpec& spec : specs) {
+    spec_of[spec.name] = &spec;
+    if (const std::string weight = AdaptedBy(spec.name); weight.empty()) {
+      of_model.push_back(spec.name);
+    } else if (adapted.empty() || adapted.back() != weight) {
+      adapted.push_back(spec_of.find(weight)->first);
+    }
+  }
+  if (adapter.match.is_set) {
+    const auto matched = MatchedBy(adapter.match, of_model, DiagnosticKind::AdapterUnused, diags);
+    std::vector<std::string_view> others;
+    for (size_t i = 0; i < of_model.size(); ++i) {
+      if (matched[i] && spec_of.at(of_model[i])->projection.empty()) {
+        others.push_back(of_model[i]);
+      }
+    }
+    if (!others.empty()) {
+      diags.Report(adapter.match.at, DiagnosticKind::AdapterTarget, Listed(others, 3, ", ", ", "));
+    }
+  }
+  if (adapted.empty() && !adapter.match.is_set) {
+    diags.Report(adapter.kind.at, DiagnosticKind::AdapterUnused, "*_proj.weight");
+  }
+  MatchNames(PatternsOf(adapter.override), adapted,
+             {.duplicate = DiagnosticKind::AdapterDuplicate,
+              .unused = DiagnosticKind::AdapterUnused,
+              .noun = "adapted projection"},
+             diags);
+  for (const std::string_view name : adapted) {
+    const Dims& shape = spec_of.at(name)->shape;
+    const int64_t rank = spec_of.at(AdapterParameter(name, DownSuffix))->shape[0];
+    if (rank > std::min(shape[0], shape[1])) {
+      diags.Report(adapter.rank.at, DiagnosticKind::AdapterRank, rank, name, ToText(shape));
+      return;
+    }
+  }
+}
+
+/// Returns which parameters are frozen: in a run of adapters, all but these and those of `train_also`.
+static auto ChooseFrozen(const Recipe& recipe, const ParameterSpecs& specs, const std::vector<std::string_view>& names,
+                         Diagnostics& diags) -> std::vector<bool> {
+  const AdapterSection& adapter = recipe.adapter;
+  if (!adapter.kind.is_set) {
+    return MatchFrozen(recipe.optimizer, names, diags);
+  }
+  CheckAdapters(adapter, specs, diags);
+  std::vector<bool> frozen(names.size(), true);
+  if (adapter.train_also.is_set) {
+    frozen = MatchedBy(adapter.train_also, names, DiagnosticKind::AdapterUnused, diags);
+    frozen.flip();
+  }
+  for (size_t s = 0; s < names.size(); ++s) {
+    frozen[s] = frozen[s] && AdaptedBy(names[s]).empty();
   }
   return frozen;
 }
@@ -38,7 +108,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   const auto group_of = MatchNames(
       PatternsOf(recipe.optimizer.group), names,
       {.duplicate = DiagnosticKind::GroupDuplicate, .unused = DiagnosticKind::GroupUnused, .noun = "parameter"}, diags);
-  const auto frozen = MatchFrozen(recipe.optimizer, names, diags);
+  const auto frozen = ChooseFrozen(recipe, specs, names, diags);
   if (diags.has_errors()) {
     return Rejected();
   }
@@ -80,7 +150,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   for (const UnitChoice& unit : units) {
     for (const ParameterId id : unit.parameters) {
       computes[id] = unit.compute;
-      plan.parameters[id].dtype = unit.master;
+      plan.parameters[id].dtype = plan.parameters[id].trainable ? unit.master : unit.frozen;
     }
   }
   std::vector<Op> none;

@@ -61,6 +61,23 @@ auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& l
   }
 }
 
+/// Gives each parameter that has a rule of its own this rule, unless the recipe has one; it goes after those in
+/// `rules`.
+auto ApplyOwnRules(const Located<OneOf<AdapterKind>>& key, const ParameterSpecs& specs, std::vector<size_t>& chosen,
+                   std::vector<Rule>& rules) -> void {
+  std::map<std::string_view, size_t> rule_of;
+  for (size_t s = 0; s < specs.size(); ++s) {
+    if (chosen[s] != NoRule || specs[s].init.empty()) {
+      continue;
+    }
+    const auto [found, fresh] = rule_of.try_emplace(specs[s].init, rules.size());
+    if (fresh) {
+      rules.push_back({ParsedRule(specs[s].init), key.at, OriginOf(key, "adapter.kind"), true});
+    }
+    chosen[s] = found->second;
+  }
+}
+
 /// Gives each parameter without a rule the scheme's; its rules go after those in `rules`.
 auto ApplyScheme(const Located<OneOf<InitSchemeName>>& key, const ParameterSpecs& specs, std::vector<size_t>& chosen,
                  std::vector<Rule>& rules, bool is_of_preset, Diagnostics& diags) -> void {
@@ -220,6 +237,7 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
   auto rules = Mapped<Rule>(init.rule, [](const InitRule& rule) {
     return Rule{ParsedRule(rule.value->text), rule.value.at, OriginOf(rule.value, "init.rule"), false};
   });
+  ApplyOwnRules(context.recipe->adapter.kind, specs, chosen, rules);
   if (init.scheme.is_set) {
     ApplyScheme(init.scheme, specs, chosen, rules, context.recipe->StandInAt(init.scheme.at) != nullptr, diags);
   }

@@ -144,6 +144,9 @@ class BlockRecomputer {
         if (access.kind != AccessKind::Write && IsRecomputed(access.value)) {
           wanted.insert(access.value);
         }
+        if (access.kills.valid() && IsRecomputed(access.kills)) {
+          wanted.insert(access.kills);
+        }
       }
       again.push_back(op);
     }

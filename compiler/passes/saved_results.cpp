@@ -21,7 +21,7 @@ static auto ProjectionOf(const Op& product, const Plan& plan, const ParameterSpe
 static auto ResultsOf(const Op& op) -> std::vector<ValueId> {
   std::vector<ValueId> results;
   for (const Access& access : AccessesOf(op.body)) {
-    if (access.kind == AccessKind::Write && !access.is_scratch) {
+    if (access.kind != AccessKind::Read && !access.is_scratch) {
       results.push_back(access.value);
     }
   }

@@ -65,6 +65,8 @@ auto ResolveModel(const Recipe& recipe) -> ModelSizes {
     return leaf.is_set || key.is_required() || key.has_default();
   });
   CopyTables(recipe.loss.head, keys.loss.head);
+  CopyLeaves(recipe.adapter, keys.adapter, [](const KeyInfo&, const auto& leaf) { return leaf.is_set; });
+  CopyTables(recipe.adapter.override, keys.adapter.override);
   return ResolveModel(keys);
 }
 

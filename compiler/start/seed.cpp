@@ -14,6 +14,7 @@
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/checkpoint/what_lies_there.h"
 #include "compiler/expr/spelling.h"
+#include "compiler/keys/adapters.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/resolved.h"
@@ -261,6 +262,12 @@ auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const S
   const auto names = Mapped<std::string_view>(specs, &ParameterSpec::name);
   std::vector<bool> loaded = MatchedBy(first.missing, names, DiagnosticKind::SeedMissingGlob, diags);
   loaded.flip();
+  // Adapters are loaded from a checkpoint that has some; beside another model they begin anew.
+  const bool has_adapters =
+      std::ranges::any_of(seed.manifest.tensors, [](const auto& tensor) { return !AdaptedBy(tensor.first).empty(); });
+  for (size_t s = 0; s < specs.size() && !has_adapters; ++s) {
+    loaded[s] = loaded[s] && AdaptedBy(specs[s].name).empty();
+  }
   std::vector<std::string> missing;
   std::vector<std::string> shapes;
   std::vector<std::string_view> not_loaded;

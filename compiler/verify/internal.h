@@ -158,6 +158,7 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void;
 auto VerifyPlacements(const Plan& plan, Findings& findings) -> void;
 auto VerifySamples(const Plan& plan, Findings& findings) -> void;
 auto VerifyDocuments(const Plan& plan, Findings& findings) -> void;
+auto VerifyAdapters(const Plan& plan, Findings& findings) -> void;
 auto VerifyHeader(const Plan& plan, Findings& findings) -> void;
 auto VerifyScalars(const Plan& plan, Findings& findings) -> void;
 auto VerifyUpdate(const Plan& plan, Findings& findings) -> void;

@@ -14,6 +14,7 @@
 #include "compiler/checkpoint/published_rows.h"
 #include "compiler/expr/expr.h"
 #include "compiler/expr/init_schemes.h"
+#include "compiler/keys/adapters.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/ops/unit_collectives.h"
 #include "compiler/plan/header.h"
@@ -42,6 +43,7 @@ class RuleVerifier {
       : plan_(plan), keys_(keys), findings_(findings) {}
 
   auto Groups() -> void;
+  auto Adapters() -> void;
   auto Frozen() -> void;
   auto Types() -> void;
   auto InitRules() -> void;
@@ -109,7 +111,25 @@ auto RuleVerifier::Groups() -> void {
   }
 }
 
+/// Holds what is trained against [adapter]: the adapters, and what train_also names.
+auto RuleVerifier::Adapters() -> void {
+  const std::vector<std::string> also = keys_.adapter.train_also.value_or(std::vector<std::string>());
+  for (const Parameter& parameter : plan_.parameters) {
+    const bool is_trained =
+        !AdaptedBy(parameter.name).empty() ||
+        std::ranges::any_of(also, [&](const std::string& glob) { return GlobMatches(glob, parameter.name); });
+    if (is_trained != parameter.trainable) {
+      Refuse("adapter.kind", "and the plan {} {}", parameter.trainable ? "trains" : "does not train", parameter.name);
+      return;
+    }
+  }
+}
+
 auto RuleVerifier::Frozen() -> void {
+  if (keys_.adapter.kind) {
+    Adapters();
+    return;
+  }
   if (!keys_.optimizer.frozen) {
     return;
   }
@@ -140,8 +160,12 @@ auto RuleVerifier::Types() -> void {
     const auto* table = TableOf(precision.override, unit);
     const auto of_unit = table == nullptr ? PrecisionOverrideOf<InPlan>{} : *table;
     ExpectType("precision.compute", unit, precision.compute, of_unit.compute, "computes in", sub_vector.compute);
-    ExpectType("precision.master", unit, precision.master, of_unit.master, "keeps its parameters in",
-               StateTypeOf(plan_, sub_vector, StateRole::Parameter));
+    const DType kept = StateTypeOf(plan_, sub_vector, StateRole::Parameter);
+    if (!sub_vector.trainable && precision.frozen) {
+      ExpectType("precision.frozen", unit, precision.frozen, {}, "keeps its frozen parameters in", kept);
+    } else {
+      ExpectType("precision.master", unit, precision.master, of_unit.master, "keeps its parameters in", kept);
+    }
   }
   for (const Op& op : plan_.section(SectionKind::Step).ops) {
     const auto scatter = GradientScatterOf(plan_, op);
@@ -156,7 +180,8 @@ auto RuleVerifier::Types() -> void {
 }
 
 auto RuleVerifier::IsLoaded(const Parameter& parameter) const -> bool {
-  return plan_.seed.is_set() &&
+  const auto is_of_adapter = [](const auto& tensor) { return !AdaptedBy(tensor.name).empty(); };
+  return plan_.seed.is_set() && (!is_of_adapter(parameter) || std::ranges::any_of(plan_.seed.tensors, is_of_adapter)) &&
          std::ranges::none_of(keys_.start.first->missing.value_or(std::vector<std::string>()),
                               [&](const std::string& glob) { return GlobMatches(glob, parameter.name); });
 }
@@ -233,6 +258,12 @@ auto RuleVerifier::InitRules() -> void {
     if (const auto* table = TableOf(init.rule, parameter.name)) {
       if (!Gives(table->value->text, parameter)) {
         Refuse("init.rule", "and the rule of {} in the plan is {}", parameter.name, parameter.init);
+        return;
+      }
+    } else if (!AdaptedBy(parameter.name).empty()) {
+      const std::string_view own = parameter.name.ends_with(UpSuffix) ? UpInit : DownInit;
+      if (keys_.adapter.kind && !Gives(std::string(own), parameter)) {
+        Refuse("adapter.kind", "and the rule of {} in the plan is {}", parameter.name, parameter.init);
         return;
       }
     } else if (init.scheme &&

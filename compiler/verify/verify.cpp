@@ -161,6 +161,7 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
                                            {VerifyPlacements, true},
                                            {VerifySamples},
                                            {VerifyDocuments},
+                                           {VerifyAdapters, true},
                                            {VerifyHeader, true},
                                            {VerifyScalars},
                                            {VerifyUpdate},

@@ -18,6 +18,7 @@ using testing::HasSubstr;
 /// A head whose products are too large for a float.
 constexpr const char* Overflow =
     R"--(init.rule=[{match = "*", value = "normal(0.5, 0.1)"}, {match = "lm_head.weight", value = 3e38}])--";
+constexpr const char* Adapters[] = {"adapter.kind=lora", "adapter.rank=4", "adapter.alpha=8"};
 /// Losses that hardly fall, any one of which is a spike if it lies above the mean of the two before it.
 constexpr const char* EarlySpike[] = {"train.spike_window=2", "train.spike_sigma=0.001", "optimizer.lr=1e-4",
                                       "train.steps=5"};
@@ -56,6 +57,11 @@ const std::vector<Feature> Features{
     {"recomputed as torchtitan does", {"recompute.policy=torchtitan-sac", "batch.micro=2"}},
     {"frozen", {R"(optimizer.frozen=["model.embed_tokens.weight", "model.layers.0.*"])"}},
     {"frozen norms", {R"(optimizer.frozen=["*norm.weight"])", "batch.micro=2", "batch.reduce=last"}},
+    {"adapters", {Adapters[0], Adapters[1], Adapters[2], "recompute.policy=full", "batch.micro=2"}},
+    {"adapters beside a base in bf16",
+     {Adapters[0], Adapters[1], Adapters[2], Compute, "precision.frozen=bf16",
+      R"(adapter.train_also=["*norm.weight"])"},
+     InBf16},
     {"bf16", {Compute}, InBf16},
     {"bf16, sizes without packs",
      {Compute, "model.hidden=20", "model.ffn=25", "model.vocab=257", "model.seq=17"},

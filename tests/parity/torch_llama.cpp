@@ -89,7 +89,13 @@ class TorchLlama {
     return tensor->second.view(dims);
   }
   auto Linear(const at::Tensor& x, const std::string& name, int64_t width) const -> at::Tensor {
-    return at::matmul(x, Weight(name + ".weight", {width, x.size(-1)}).t());
+    const at::Tensor y = at::matmul(x, Weight(name + ".weight", {width, x.size(-1)}).t());
+    const auto scale = shape_.adapters.find(name);
+    if (scale == shape_.adapters.end()) {
+      return y;
+    }
+    const at::Tensor low = at::matmul(x, Weight(name + ".lora_A.weight", {-1, x.size(-1)}).t());
+    return y + scale->second * at::matmul(low, Weight(name + ".lora_B.weight", {width, -1}).t());
   }
   auto Norm(const at::Tensor& x, const std::string& name) const -> at::Tensor {
     const at::Tensor rstd = at::rsqrt(x.square().mean(-1, true) + shape_.norm_eps);
@@ -198,9 +204,13 @@ auto TorchTrain(Precision precision, const LlamaShape& shape, const NamedNumbers
   std::vector<torch::optim::OptimizerParamGroup> param_groups;
   std::vector<double> lr_scales;
   for (const auto& [name, tensor] : model.tensors()) {
-    const TorchGroup& group = settings.groups.at(name);
-    param_groups.emplace_back(std::vector<at::Tensor>{tensor}, OptionsOf(settings, group.weight_decay));
-    lr_scales.push_back(group.lr_scale);
+    const auto group = settings.groups.find(name);
+    if (group == settings.groups.end()) {
+      tensor.set_requires_grad(false);
+      continue;
+    }
+    param_groups.emplace_back(std::vector<at::Tensor>{tensor}, OptionsOf(settings, group->second.weight_decay));
+    lr_scales.push_back(group->second.lr_scale);
     all.push_back(tensor);
   }
   std::unique_ptr<torch::optim::Optimizer> made;

@@ -44,6 +44,9 @@ struct LlamaShape {
   /// As in Qwen3: a norm over each head of queries and keys before their rotation.
   bool head_norms = false;
   std::vector<HeadShape> loss_heads;
+  /// Scales of low-rank adapters, by module: x W^T + scale (x A^T) B^T, with MODULE.lora_A.weight and
+  /// MODULE.lora_B.weight.
+  std::map<std::string, double> adapters = {};
 };
 
 /// All sequences of a step, one after another, in the order of their sample numbers.
@@ -93,7 +96,7 @@ struct TorchTrainingSettings {
   double clip_norm = 0;
   /// One a step.
   Numbers lrs;
-  /// By parameter name.
+  /// By parameter name; one that has none is frozen.
   std::map<std::string, TorchGroup> groups;
 };
 struct TorchTraining {

@@ -1,0 +1,68 @@
+// Rules of [adapter]: what an adapter needs, and keys of other sections that say something else of the same parameters.
+// Which projections its globs match is for the passes to judge.
+#include "compiler/check/check_context.h"
+
+namespace shardc {
+
+/// Reports keys that act beside `kind` alone.
+static auto CheckUnused(CheckContext& context) -> void {
+  const AdapterSection& adapter = context.recipe().adapter;
+  const auto report = [&](const auto& key, std::string_view name) {
+    if (key.is_set) {
+      context.diags().Report(key.at, DiagnosticKind::KeyHasNoEffect, name, "`adapter.kind` is not set");
+    }
+  };
+  report(adapter.rank, "rank");
+  report(adapter.alpha, "alpha");
+  report(adapter.match, "match");
+  report(adapter.scaling, "scaling");
+  report(adapter.train_also, "train_also");
+  if (!adapter.override.empty()) {
+    report(adapter.override.front().match, "override");
+  }
+}
+
+/// Refuses another type than fp32 for what is trained.
+static auto CheckMaster(CheckContext& context, const Located<OneOf<MasterPrecision>>& master) -> void {
+  if (!master.is_set || !context.IsSound(master)) {
+    return;
+  }
+  switch (*master) {
+    case MasterPrecision::Fp32: return;
+    case MasterPrecision::Bf16: context.diags().Report(master.at, DiagnosticKind::AdapterMaster); return;
+  }
+}
+
+auto CheckAdapter(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const AdapterSection& adapter = recipe.adapter;
+  if (!adapter.kind.is_set) {
+    CheckUnused(context);
+    return;
+  }
+  const auto require = [&](const auto& key, std::string_view name, std::string_view example) {
+    if (!key.is_set) {
+      context.diags().Report(adapter.at, DiagnosticKind::MissingKey, name, "[adapter]", example);
+    }
+  };
+  require(adapter.rank, "rank", "rank = 16 is usual");
+  require(adapter.alpha, "alpha", "alpha = 32 is usual: twice the rank");
+  if (recipe.optimizer.frozen.is_set && !recipe.optimizer.frozen->empty()) {
+    context.diags()
+        .Build(recipe.optimizer.frozen.at, DiagnosticKind::AdapterFrozen)
+        .Note(adapter.kind.at, "adapters are set here")
+        .Emit();
+  }
+  CheckMaster(context, recipe.precision.master);
+  for (const PrecisionOverride& rule : recipe.precision.override) {
+    CheckMaster(context, rule.master);
+  }
+  for (const AdapterOverride& rule : adapter.override) {
+    if (!rule.rank.is_set && !rule.alpha.is_set) {
+      context.diags().Report(rule.at, DiagnosticKind::MissingKey, "rank", "[[adapter.override]]",
+                             "an override names rank, alpha or both");
+    }
+  }
+}
+
+}  // namespace shardc
