@@ -1,12 +1,6 @@
 #include "compiler/checkpoint/export.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -17,15 +11,17 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/base/files.h"
 #include "compiler/base/preset_rows.h"
-#include "compiler/base/text/parse_whole.h"
 #include "compiler/base/text/split.h"
 #include "compiler/checkpoint/checkpoint_file.h"
 #include "compiler/checkpoint/cover.h"
+#include "compiler/checkpoint/merged_adapter.h"
+#include "compiler/checkpoint/new_directory.h"
 #include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/published_model.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/checkpoint/stored_tensor.h"
 #include "compiler/checkpoint/tokenizer_files.h"
+#include "compiler/keys/adapters.h"
 #include "compiler/keys/head_parameter.h"
 
 namespace shardc {
@@ -64,98 +60,12 @@ struct FilePlan {
   std::vector<SafetensorsTensor> tensors;
 };
 
-/// A directory that is removed with what is in it, unless it was given its name.
-class NewDirectory {
- public:
-  static auto Make(const std::string& path) -> ErrorOr<NewDirectory> {
-    const std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
-    const std::filesystem::path output = whole.has_filename() ? whole : whole.parent_path();
-    auto parent = OpenDirectory(PosixFs(), output.has_parent_path() ? output.parent_path().string() : ".");
-    if (!parent) {
-      return Error{ExitCode::Environment, parent.error().message};
-    }
-    NewDirectory made(*std::move(parent), output.filename().string());
-    const auto there = StatusAt(made.parent_, made.name_);
-    if (!there || there->kind != EntryKind::Missing) {
-      return there ? Fail(ExitCode::Usage, "{} is there already; name a directory that is not", path) : there.error();
-    }
-    const std::string prefix = fmt::format(".{}.tmp-", made.name_);
-    RETURN_IF_ERROR(RemoveLeft(made.parent_, prefix));
-    for (int64_t number = 1;; ++number) {
-      const std::string temporary = fmt::format("{}{}", prefix, number);
-      if (PosixFs().MakeDirectory(made.parent_.get(), temporary.c_str()) == 0) {
-        made.temporary_ = temporary;
-        break;
-      }
-      if (errno != EEXIST) {
-        return SystemError("make", path);
-      }
-    }
-    ASSIGN_OR_RETURN(made.directory_, OpenDirectoryAt(made.parent_, made.temporary_));
-    // Nobody removes it on a file system without locks.
-    FAIL_IF(!Own(made.directory_) && errno == EWOULDBLOCK, ExitCode::Environment,
-            "another export to {} has just begun; try again", path);
-    return made;
-  }
-  NewDirectory(NewDirectory&& other) noexcept = default;
-  NewDirectory(const NewDirectory&) = delete;
-  auto operator=(const NewDirectory&) -> NewDirectory& = delete;
-  auto operator=(NewDirectory&&) -> NewDirectory& = delete;
-  ~NewDirectory() {
-    if (!temporary_.empty() && parent_.is_open()) {
-      static_cast<void>(RemoveDirectoryAt(parent_, temporary_));
-    }
-  }
-
-  auto directory() const -> const Descriptor& { return directory_; }
-  /// Gives the directory its name, if nothing has it by now.
-  auto Commit() -> Status {
-    RETURN_IF_ERROR(directory_.Fsync());
-    const auto renamed = syscall(SYS_renameat2, parent_.get(), temporary_.c_str(), parent_.get(), name_.c_str(),
-                                 1U /* RENAME_NOREPLACE */);
-    if (renamed != 0) {
-      return SystemError("rename the new directory to", name_);
-    }
-    temporary_.clear();
-    return parent_.Fsync();
-  }
-
- private:
-  /// Locks the directory for as long as it is open, which ends with its process, whatever namespace that has an id in.
-  /// Returns false if it is another's, or has no locks.
-  static auto Own(const Descriptor& directory) -> bool { return flock(directory.get(), LOCK_EX | LOCK_NB) == 0; }
-
-  /// Removes what exports that were killed left: directories of the prefix that no process owns.
-  static auto RemoveLeft(const Descriptor& parent, const std::string& prefix) -> Status {
-    ASSIGN_OR_RETURN(const auto names, ListDirectory(parent));
-    for (const std::string& name : names) {
-      if (!name.starts_with(prefix) || !ParseWhole<int64_t>(std::string_view(name).substr(prefix.size()))) {
-        continue;
-      }
-      const auto left = OpenDirectoryAt(parent, name);
-      if (left && Own(*left)) {
-        // Another user's cannot be removed, and stays.
-        static_cast<void>(RemoveDirectoryAt(parent, name));
-      }
-    }
-    return Success{};
-  }
-
-  NewDirectory(Descriptor parent, std::string name) : parent_(std::move(parent)), name_(std::move(name)) {}
-
-  Descriptor parent_;
-  std::string name_;
-  /// Name until Commit; empty after it.
-  std::string temporary_;
-  Descriptor directory_;
-};
-
 class Exporter {
  public:
-  /// Makes an export of the tensors that `manifest` has.
+  /// Makes an export of the tensors that `manifest` has of those of the request's.
   Exporter(const ExportRequest& request, const Manifest& manifest, const Descriptor& checkpoint,
            const Descriptor& directory)
-      : request_(request), manifest_(manifest), directory_(directory), files_(&checkpoint, &manifest_) {}
+      : request_(request), manifest_(manifest), directory_(directory), files_(&checkpoint, request.manifest) {}
 
   auto Run() -> ErrorOr<ExportResult> {
     type_ = request_.type.value_or(manifest_.tensors.begin()->second.dtype);
@@ -181,6 +91,9 @@ class Exporter {
     if (plans.size() > 1) {
       RETURN_IF_ERROR(WriteIndex(plans));
     }
+    FAIL_IF(
+        request_.merges && !has_merged_, ExitCode::Usage,
+        "`--merge` changes no element of the base: every B is 0, as before the first step; export a later checkpoint");
     RETURN_IF_ERROR(ReadAgain());
     result_.num_tensors = std::ssize(manifest_.tensors);
     result_.num_files = std::ssize(plans);
@@ -240,15 +153,24 @@ class Exporter {
 
   auto WriteTensor(const std::string& name, AtomicFile& file) -> Status {
     StoredTensor tensor(&files_, manifest_, name);
+    MergedAdapter adapter;
+    if (request_.merges) {
+      ASSIGN_OR_RETURN(adapter, MergedAdapter::Read(&files_, *request_.manifest, name));
+      result_.num_merged += adapter.is_set() ? 1 : 0;
+    }
     for (int64_t begin = 0; begin < tensor.num_elements(); begin += BlockElements) {
       const int64_t count = std::min(BlockElements, tensor.num_elements() - begin);
       stored_.resize(static_cast<size_t>(count * SizeOf(tensor.dtype())));
       RETURN_IF_ERROR(tensor.Read(begin, begin + count, stored_.data()));
-      if (tensor.dtype() == type_) {
+      if (tensor.dtype() == type_ && !adapter.is_set()) {
         RETURN_IF_ERROR(file.Append({reinterpret_cast<const char*>(stored_.data()), stored_.size()}));
         continue;
       }
-      const int64_t bad = ConvertBlock(tensor.dtype(), count);
+      Widen(tensor.dtype(), count);
+      if (adapter.is_set()) {
+        has_merged_ |= adapter.AddTo(begin, widened_);
+      }
+      const int64_t bad = ConvertBlock(count);
       FAIL_IF(bad >= 0, ExitCode::Usage, "element {} of {} is {:g}, which {} does not hold; use {}--dtype f32",
               begin + bad, name, widened_[static_cast<size_t>(bad)], type_ == DType::F16 ? "float16" : "bfloat16",
               type_ == DType::F16 ? "--dtype bf16 or " : "");
@@ -257,7 +179,7 @@ class Exporter {
     return Success{};
   }
 
-  auto ConvertBlock(DType from, int64_t count) -> int64_t {
+  auto Widen(DType from, int64_t count) -> void {
     widened_.resize(static_cast<size_t>(count));
     if (from == DType::BF16) {
       const auto* stored = reinterpret_cast<const BFloat16*>(stored_.data());
@@ -265,6 +187,9 @@ class Exporter {
     } else {
       std::memcpy(widened_.data(), stored_.data(), stored_.size());
     }
+  }
+
+  auto ConvertBlock(int64_t count) -> int64_t {
     written_.resize(static_cast<size_t>(count * SizeOf(type_)));
     return type_ == DType::F32    ? Convert<float>(widened_.data(), count, written_.data())
            : type_ == DType::BF16 ? Convert<BFloat16>(widened_.data(), count, written_.data())
@@ -310,6 +235,7 @@ class Exporter {
   CheckpointFiles files_;
   DType type_ = DType::F32;
   ExportResult result_;
+  bool has_merged_ = false;
   /// Blocks as they are stored, in f32, and as they are written.
   std::vector<std::byte> stored_;
   std::vector<float> widened_;
@@ -343,6 +269,12 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
     return Error{ExitCode::Checkpoint, checkpoint.error().message};
   }
   const Manifest& manifest = *request.manifest;
+  const bool has_adapters = HasAdapters(manifest);
+  FAIL_IF(has_adapters && !request.merges, ExitCode::Usage,
+          "{} holds adapters beside their base; `--merge` writes the sum of both, `--adapter` the adapters alone",
+          request.checkpoint);
+  FAIL_IF(!has_adapters && request.merges, ExitCode::Usage, "{} has no adapters; leave out --merge",
+          request.checkpoint);
   RETURN_IF_ERROR(CheckCover(manifest));
   FAIL_IF(manifest.tensors.empty(), ExitCode::Checkpoint, "{} holds no tensor", request.checkpoint);
   ASSIGN_OR_RETURN(auto output, NewDirectory::Make(request.output));
@@ -350,6 +282,7 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
   auto checked = std::async(std::launch::async, [&] { return CheckFiles(*checkpoint, manifest); });
   Manifest exported = manifest;
   std::vector<std::string> heads = TakeHeads(exported);
+  std::erase_if(exported.tensors, [](const auto& tensor) { return !AdaptedBy(tensor.first).empty(); });
   auto result = Exporter(request, exported, *checkpoint, output.directory()).Run();
   RETURN_IF_ERROR(checked.get());
   if (result) {

@@ -24,6 +24,8 @@ struct ExportRequest {
   int64_t max_file = 5'000'000'000;
   /// Directory whose files of a tokenizer are copied, and whose config.json gives special tokens; empty: none.
   std::string tokenizer;
+  /// Adds adapters to the matrices that they are beside: in f32, rounded once to the type that is written.
+  bool merges = false;
 };
 
 struct ExportResult {
@@ -32,12 +34,15 @@ struct ExportResult {
   int64_t bytes = 0;
   /// The heads of [[loss.head]], which no class of transformers has.
   std::vector<std::string> heads_left_out;
+  /// Matrices to which an adapter was added.
+  int64_t num_merged = 0;
 };
 
 /// Writes the model, without heads of [[loss.head]], under a temporary name, reads it again, and renames it: the
 /// directory appears whole or not at all. Memory: 64 MiB, the headers, and a tokenizer.json as objects. Errors: Usage,
 /// Checkpoint, Environment; the temporary directory is removed then. What a killed export to the same path left is
-/// removed first.
+/// removed first. A checkpoint of a run of adapters is exported by `merges` alone, and only if that changes
+/// an element.
 auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult>;
 
 }  // namespace shardc

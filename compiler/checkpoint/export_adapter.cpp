@@ -1,0 +1,173 @@
+#include "compiler/checkpoint/export_adapter.h"
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "compiler/base/files.h"
+#include "compiler/checkpoint/checkpoint_file.h"
+#include "compiler/checkpoint/cover.h"
+#include "compiler/checkpoint/merged_adapter.h"
+#include "compiler/checkpoint/new_directory.h"
+#include "compiler/checkpoint/safetensors.h"
+#include "compiler/checkpoint/stored_tensor.h"
+#include "compiler/keys/adapters.h"
+#include "compiler/keys/toml_value.h"
+
+namespace shardc {
+
+namespace {
+
+struct Module {
+  /// "model.layers.0.self_attn.q_proj".
+  std::string name;
+  int64_t rank = 0;
+  double alpha = 0;
+};
+
+}  // namespace
+
+/// Returns the modules that have an adapter, in the order of their names.
+static auto ModulesOf(const Manifest& manifest, const AdapterSizes& sizes) -> std::vector<Module> {
+  std::vector<Module> modules;
+  for (const auto& [name, tensor] : manifest.tensors) {
+    if (!name.ends_with(DownSuffix)) {
+      continue;
+    }
+    const std::string weight = AdaptedBy(name);
+    if (const auto adapter = AdapterOf(sizes, weight)) {
+      modules.push_back(
+          {.name = name.substr(0, name.size() - DownSuffix.size()), .rank = adapter->rank, .alpha = adapter->alpha});
+    }
+  }
+  return modules;
+}
+
+/// Returns the last parts of the modules' names, where all modules of the model that end so have an adapter; else their
+/// whole names.
+static auto TargetsOf(const std::vector<Module>& modules, const Manifest& manifest) -> std::set<std::string> {
+  const auto last = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
+  std::map<std::string, int64_t> of_model;
+  for (const auto& [name, tensor] : manifest.tensors) {
+    constexpr std::string_view Weight = ".weight";
+    if (AdaptedBy(name).empty() && name.ends_with(Weight)) {
+      ++of_model[last(name.substr(0, name.size() - Weight.size()))];
+    }
+  }
+  std::map<std::string, int64_t> adapted;
+  for (const Module& module : modules) {
+    ++adapted[last(module.name)];
+  }
+  std::set<std::string> targets;
+  for (const Module& module : modules) {
+    const std::string end = last(module.name);
+    targets.insert(adapted.at(end) == of_model[end] ? end : module.name);
+  }
+  return targets;
+}
+
+/// Returns a number as peft writes it: a whole one without a point.
+static auto AsNumber(double number) -> nlohmann::ordered_json {
+  return number == std::floor(number) ? nlohmann::ordered_json(static_cast<int64_t>(number))
+                                      : nlohmann::ordered_json(number);
+}
+
+static auto ConfigOf(const std::vector<Module>& modules, const Manifest& manifest, const AdapterSizes& sizes)
+    -> std::string {
+  nlohmann::ordered_json config;
+  config["peft_type"] = "LORA";
+  config["task_type"] = "CAUSAL_LM";
+  config["base_model_name_or_path"] = nullptr;
+  config["r"] = sizes.rank;
+  config["lora_alpha"] = AsNumber(sizes.alpha);
+  config["lora_dropout"] = 0.0;
+  config["use_rslora"] = sizes.scales_by_root;
+  config["bias"] = "none";
+  config["fan_in_fan_out"] = false;
+  config["init_lora_weights"] = true;
+  config["inference_mode"] = true;
+  config["target_modules"] = TargetsOf(modules, manifest);
+  config["rank_pattern"] = nlohmann::ordered_json::object();
+  config["alpha_pattern"] = nlohmann::ordered_json::object();
+  for (const Module& module : modules) {
+    if (module.rank != sizes.rank) {
+      config["rank_pattern"][module.name] = module.rank;
+    }
+    if (module.alpha != sizes.alpha) {
+      config["alpha_pattern"][module.name] = AsNumber(module.alpha);
+    }
+  }
+  return config.dump(2) + "\n";
+}
+
+/// Copies tensors of f32 to a file, a block at a time.
+static auto WriteTensors(const Descriptor& checkpoint, const Manifest& manifest, const Descriptor& directory)
+    -> ErrorOr<AdapterExport> {
+  AdapterExport result;
+  std::vector<SafetensorsTensor> tensors;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : manifest.tensors) {
+    if (!AdaptedBy(name).empty()) {
+      const int64_t bytes = NumElements(tensor.shape) * SizeOf(DType::F32);
+      tensors.push_back({"base_model.model." + name,
+                         std::string(SafetensorsTypeOf(DType::F32)),
+                         tensor.shape,
+                         {result.bytes, result.bytes + bytes}});
+      names.push_back(name);
+      result.bytes += bytes;
+    }
+  }
+  result.num_tensors = std::ssize(names);
+  ASSIGN_OR_RETURN(const auto header, SafetensorsHeaderText(tensors, {{"format", "pt"}}));
+  ASSIGN_OR_RETURN(auto file, AtomicFile::CreateAt(directory, "adapter_model.safetensors"));
+  RETURN_IF_ERROR(file.Append(header));
+  CheckpointFiles files(&checkpoint, &manifest);
+  constexpr int64_t BlockElements = int64_t{1} << 18;
+  std::vector<std::byte> block;
+  for (const std::string& name : names) {
+    StoredTensor tensor(&files, manifest, name);
+    FAIL_IF(tensor.dtype() != DType::F32, ExitCode::Checkpoint, "{} is {}, and adapters are kept in f32", name,
+            ToText(tensor.dtype()));
+    for (int64_t begin = 0; begin < tensor.num_elements(); begin += BlockElements) {
+      const int64_t end = std::min(begin + BlockElements, tensor.num_elements());
+      block.resize(static_cast<size_t>((end - begin) * SizeOf(DType::F32)));
+      RETURN_IF_ERROR(tensor.Read(begin, end, block.data()));
+      RETURN_IF_ERROR(file.Append({reinterpret_cast<const char*>(block.data()), block.size()}));
+    }
+  }
+  RETURN_IF_ERROR(file.Commit());
+  return result;
+}
+
+auto ExportAdapter(const std::string& checkpoint, const Manifest& manifest, const std::string& output)
+    -> ErrorOr<AdapterExport> {
+  FAIL_IF(!HasAdapters(manifest), ExitCode::Usage, "{} has no adapters; leave out --adapter", checkpoint);
+  const PlanKeys keys = ReadKeys(manifest.recipe).keys;
+  const auto also = keys.adapter.train_also.value_or(std::vector<std::string>());
+  FAIL_IF(
+      !also.empty(), ExitCode::Usage,
+      "parameters were trained beside the adapters (adapter.train_also = {}), which an adapter of peft has no place "
+      "for here; write a whole model by --merge",
+      WriteToml(also));
+  auto directory = OpenDirectory(PosixFs(), checkpoint);
+  if (!directory) {
+    return Error{ExitCode::Checkpoint, directory.error().message};
+  }
+  RETURN_IF_ERROR(CheckCover(manifest));
+  for (const auto& [name, file] : manifest.files) {
+    RETURN_IF_ERROR(CheckCheckpointFile(*directory, manifest, name));
+  }
+  const AdapterSizes sizes = ResolveAdapters(keys);
+  ASSIGN_OR_RETURN(auto made, NewDirectory::Make(output));
+  ASSIGN_OR_RETURN(auto config, AtomicFile::CreateAt(made.directory(), "adapter_config.json"));
+  RETURN_IF_ERROR(config.Append(ConfigOf(ModulesOf(manifest, sizes), manifest, sizes)));
+  RETURN_IF_ERROR(config.Commit());
+  auto result = WriteTensors(*directory, manifest, made.directory());
+  if (result) {
+    RETURN_IF_ERROR(made.Commit());
+  }
+  return result;
+}
+
+}  // namespace shardc

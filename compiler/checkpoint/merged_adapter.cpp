@@ -1,0 +1,76 @@
+#include "compiler/checkpoint/merged_adapter.h"
+
+#include <algorithm>
+
+#include "compiler/keys/adapters.h"
+
+namespace shardc {
+
+auto HasAdapters(const Manifest& manifest) -> bool {
+  return std::ranges::any_of(manifest.tensors, [](const auto& tensor) { return !AdaptedBy(tensor.first).empty(); });
+}
+
+/// Reads a whole tensor of f32.
+static auto ReadWhole(CheckpointFiles* files, const Manifest& manifest, const std::string& name)
+    -> ErrorOr<std::vector<float>> {
+  StoredTensor tensor(files, manifest, name);
+  FAIL_IF(tensor.dtype() != DType::F32, ExitCode::Checkpoint, "{} is {}, and adapters are kept in f32", name,
+          ToText(tensor.dtype()));
+  std::vector<float> numbers(static_cast<size_t>(tensor.num_elements()));
+  RETURN_IF_ERROR(tensor.Read(0, tensor.num_elements(), reinterpret_cast<std::byte*>(numbers.data())));
+  return numbers;
+}
+
+auto MergedAdapter::Read(CheckpointFiles* files, const Manifest& manifest, const std::string& weight)
+    -> ErrorOr<MergedAdapter> {
+  MergedAdapter merged;
+  constexpr std::string_view Weight = ".weight";
+  const auto down =
+      weight.ends_with(Weight) ? manifest.tensors.find(AdapterParameter(weight, DownSuffix)) : manifest.tensors.end();
+  if (down == manifest.tensors.end()) {
+    return merged;
+  }
+  const auto up = manifest.tensors.find(AdapterParameter(weight, UpSuffix));
+  const Dims& shape = manifest.tensors.at(weight).shape;
+  const auto adapter = AdapterOf(ResolveAdapters(ReadKeys(manifest.recipe).keys), weight);
+  const bool is_sound = up != manifest.tensors.end() && adapter && shape.size() == 2 &&
+                        down->second.shape == Dims{adapter->rank, shape[1]} &&
+                        up->second.shape == Dims{shape[0], adapter->rank};
+  FAIL_IF(!is_sound, ExitCode::Checkpoint, "the adapter of {} is not what the checkpoint's [adapter] says of it",
+          weight);
+  ASSIGN_OR_RETURN(merged.down_, ReadWhole(files, manifest, down->first));
+  ASSIGN_OR_RETURN(merged.up_, ReadWhole(files, manifest, up->first));
+  merged.rank_ = adapter->rank;
+  merged.inputs_ = shape[1];
+  merged.scale_ = static_cast<float>(adapter->scale);
+  return merged;
+}
+
+auto MergedAdapter::AddTo(int64_t begin, std::span<float> elements) -> bool {
+  bool has_changed = false;
+  int64_t done = 0;
+  const auto size = std::ssize(elements);
+  while (done < size) {
+    const int64_t row = (begin + done) / inputs_;
+    const int64_t column = (begin + done) % inputs_;
+    const int64_t count = std::min(inputs_ - column, size - done);
+    row_.assign(static_cast<size_t>(count), 0);
+    for (int64_t r = 0; r < rank_; ++r) {
+      const float factor = up_[static_cast<size_t>(row * rank_ + r)];
+      const float* const down = down_.data() + r * inputs_ + column;
+      for (int64_t i = 0; i < count; ++i) {
+        row_[static_cast<size_t>(i)] += factor * down[i];
+      }
+    }
+    float* const out = elements.data() + done;
+    for (int64_t i = 0; i < count; ++i) {
+      const float sum = out[i] + scale_ * row_[static_cast<size_t>(i)];
+      has_changed |= sum != out[i];
+      out[i] = sum;
+    }
+    done += count;
+  }
+  return has_changed;
+}
+
+}  // namespace shardc

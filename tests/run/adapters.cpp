@@ -1,0 +1,164 @@
+// Runs of adapters: they begin from a model, go on where they stopped, and are exported merged and as peft has them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/published_files.h"
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+const Sets AdapterSets{"train.eval_every=0", "checkpoint.every=2"};
+
+auto ExportAs(const std::string& run, const std::string& output, const char* how) -> Outcome {
+  return RunProcess({SHARDC_BINARY_DIR "/shardc", "export", run, "-o", output, how});
+}
+
+/// Returns the sets of a run of adapters of the model.
+auto AdapterRun(const std::string& model, const Sets& more) -> Sets {
+  Sets sets = AdapterSets;
+  sets.insert(sets.end(), {"init.rule=[]", "start.run_id=tuned", fmt::format("start.first={{ seed = \"{}\" }}", model),
+                           "adapter.kind=lora", "adapter.rank=4", "adapter.alpha=8", "optimizer.lr=0.01"});
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+auto FloatsOf(const PublishedTensor& tensor) -> std::vector<float> {
+  std::vector<float> floats;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    floats.push_back(tensor.At(i));
+  }
+  return floats;
+}
+
+/// A trained model, in its own directory.
+class AdapterBase {
+ public:
+  AdapterBase() : training_(With(AdapterSets, {"train.steps=2"})) {
+    EXPECT_EQ(training_.Run().status, 0);
+    EXPECT_EQ(RunProcess({SHARDC_BINARY_DIR "/shardc", "export", training_ / "run", "-o", path()}).status, 0);
+  }
+  auto path() const -> std::string { return training_ / "model"; }
+
+  static auto With(Sets sets, const Sets& more) -> Sets {
+    sets.insert(sets.end(), more.begin(), more.end());
+    return sets;
+  }
+
+ private:
+  Training training_;
+};
+
+TEST(AdapterRuns, MergeIsTheSumOfBaseAndAdapter) {
+  const AdapterBase base;
+  const auto weights = ReadSafetensors(base.path() + "/model.safetensors");
+  for (const Sets& mesh : {Sets{"mesh.dp=2"}, Sets{"mesh.dp=1", "mesh.tp=2"}}) {
+    const Training tuned(AdapterRun(
+        base.path(),
+        AdapterBase::With(mesh, {"train.steps=4", "adapter.scaling=rslora",
+                                 R"(adapter.override=[{match="model.layers.0.mlp.down_proj.weight", rank=2}])"})));
+    const Outcome outcome = tuned.Run();
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const Outcome merged = ExportAs(tuned / "run", tuned / "merged", "--merge");
+    ASSERT_EQ(merged.status, 0) << merged.err;
+    EXPECT_THAT(merged.out, HasSubstr("with their adapters added"));
+    const Outcome exported = ExportAs(tuned / "run", tuned / "adapter", "--adapter");
+    ASSERT_EQ(exported.status, 0) << exported.err;
+    const json config = json::parse(ReadText(tuned / "adapter/adapter_config.json"));
+    EXPECT_EQ(config.at("peft_type"), "LORA");
+    EXPECT_EQ(config.at("r"), 4);
+    EXPECT_EQ(config.at("lora_alpha"), 8);
+    EXPECT_EQ(config.at("use_rslora"), true);
+    EXPECT_EQ(config.at("rank_pattern"), json({{"model.layers.0.mlp.down_proj", 2}}));
+    EXPECT_EQ(config.at("target_modules"),
+              json({"down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"}));
+
+    const auto adapter = ReadSafetensors(tuned / "adapter/adapter_model.safetensors");
+    const auto sums = ReadSafetensors(tuned / "merged/model.safetensors");
+    ASSERT_EQ(sums.size(), weights.size());
+    size_t num_adapted = 0;
+    for (const auto& [name, weight] : weights) {
+      std::vector<float> expected = FloatsOf(weight);
+      const std::string module = "base_model.model." + name.substr(0, name.rfind(".weight"));
+      if (const auto a = adapter.find(module + ".lora_A.weight"); a != adapter.end()) {
+        ++num_adapted;
+        const std::vector<float> down = FloatsOf(a->second);
+        const std::vector<float> up = FloatsOf(adapter.at(module + ".lora_B.weight"));
+        const auto rank = static_cast<size_t>(a->second.shape[0]);
+        const auto inputs = static_cast<size_t>(a->second.shape[1]);
+        EXPECT_EQ(rank, name == "model.layers.0.mlp.down_proj.weight" ? 2U : 4U);
+        const double scale = 8 / std::sqrt(static_cast<double>(rank));
+        const std::vector<float> sum = FloatsOf(sums.at(name));
+        bool moves = false;
+        for (size_t e = 0; e < expected.size(); ++e) {
+          double product = 0;
+          for (size_t r = 0; r < rank; ++r) {
+            product += static_cast<double>(up[e / inputs * rank + r]) * down[r * inputs + e % inputs];
+          }
+          EXPECT_NEAR(sum[e], expected[e] + scale * product, 1e-6 * (1 + std::abs(expected[e]))) << name;
+          moves |= sum[e] != expected[e];
+        }
+        EXPECT_TRUE(moves) << name;
+      } else {
+        EXPECT_EQ(FloatsOf(sums.at(name)), expected) << name;
+      }
+    }
+    EXPECT_EQ(2 * num_adapted, adapter.size());
+  }
+}
+
+TEST(AdapterRuns, GoOnAsIfTheyHadNotStopped) {
+  const AdapterBase base;
+  const Training whole(AdapterRun(base.path(), {"train.steps=6", "mesh.dp=2"}));
+  ASSERT_EQ(whole.Run().status, 0);
+  const Training stopped(AdapterRun(base.path(), {"train.steps=6", "mesh.dp=2"}));
+  ASSERT_EQ(stopped.Run("run", {"train.steps=4"}).status, 0);
+  const Outcome second = stopped.Run("run", {"mesh.dp=1", "mesh.tp=2"});
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_THAT(second.err + second.out, HasSubstr("resumed from"));
+  ASSERT_EQ(stopped.Run("again", {"train.steps=4"}).status, 0);
+  const Outcome again = stopped.Run("again");
+  ASSERT_EQ(again.status, 0) << again.err;
+  for (const Training* training : {&whole, &stopped}) {
+    ASSERT_EQ(ExportAs(*training / (training == &whole ? "run" : "again"), *training / "adapter", "--adapter").status,
+              0);
+  }
+  EXPECT_EQ(ReadText(whole / "adapter/adapter_model.safetensors"),
+            ReadText(stopped / "adapter/adapter_model.safetensors"));
+}
+
+TEST(AdapterRuns, ExportsThatSayTooLittleAreRefused) {
+  const AdapterBase base;
+  const Training tuned(AdapterRun(base.path(), {"train.steps=2", R"(adapter.train_also=["*norm.weight"])"}));
+  ASSERT_EQ(tuned.Run().status, 0);
+  const Outcome plain = RunProcess({SHARDC_BINARY_DIR "/shardc", "export", tuned / "run", "-o", tuned / "model"});
+  EXPECT_EQ(plain.status, static_cast<int>(ExitCode::Usage));
+  EXPECT_THAT(plain.err, HasSubstr("`--merge` writes the sum of both"));
+  const Outcome adapter = ExportAs(tuned / "run", tuned / "adapter", "--adapter");
+  EXPECT_EQ(adapter.status, static_cast<int>(ExitCode::Usage));
+  EXPECT_THAT(adapter.err, HasSubstr("adapter.train_also = [\"*norm.weight\"]"));
+  EXPECT_EQ(ExportAs(tuned / "run", tuned / "model", "--merge").status, 0);
+
+  const Training still(AdapterRun(base.path(), {"train.steps=2", "optimizer.lr=0"}));
+  ASSERT_EQ(still.Run().status, 0);
+  const Outcome nothing = ExportAs(still / "run", still / "model", "--merge");
+  EXPECT_EQ(nothing.status, static_cast<int>(ExitCode::Usage));
+  EXPECT_THAT(nothing.err, HasSubstr("changes no element"));
+
+  for (const char* how : {"--merge", "--adapter"}) {
+    const Training whole(AdapterBase::With(AdapterSets, {"train.steps=2"}));
+    ASSERT_EQ(whole.Run().status, 0);
+    const Outcome none = ExportAs(whole / "run", whole / "model", how);
+    EXPECT_EQ(none.status, static_cast<int>(ExitCode::Usage));
+    EXPECT_THAT(none.err, HasSubstr("has no adapters"));
+  }
+}
+
+}  // namespace
+}  // namespace shardc
