@@ -38,6 +38,7 @@ constexpr std::array Consequences{
     Consequence{"data.", "the samples are others"},
     Consequence{"batch.global", "an update is the mean over as many tokens more or fewer; rates are not scaled"},
     Consequence{"batch.", "sums are taken in another order"},
+    Consequence{"adapter.", "adapters that are taken were trained with the other value"},
     Consequence{"precision.master", "parameters are rounded or widened as they are loaded"},
     Consequence{"precision.", "results are rounded otherwise"},
     Consequence{"mesh.", "the checkpoint is read by any mesh; sums are taken in another order"},

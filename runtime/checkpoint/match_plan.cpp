@@ -10,6 +10,7 @@
 #include "compiler/base/text/joined.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/checkpoint/stage.h"
+#include "compiler/keys/adapters.h"
 #include "runtime/checkpoint/another_run.h"
 #include "runtime/checkpoint/differences.h"
 #include "runtime/checkpoint/match_data.h"
@@ -184,6 +185,21 @@ auto MatchOptimizer(const Manifest& manifest, const CheckpointReaderOptions& opt
   return Success{};
 }
 
+/// Compares by what the products of adapters are scaled, where both recipes are known: no tensor tells.
+auto CompareAdapters(const Manifest& manifest, const Plan& plan, Differences& model) -> void {
+  const AdapterSizes there = ResolveAdapters(ReadKeys(manifest.recipe).keys);
+  const AdapterSizes here = ResolveAdapters(ReadKeys(plan.recipe).keys);
+  for (const Parameter& parameter : plan.parameters) {
+    const std::string weight = AdaptedBy(parameter.name);
+    const auto own = weight.empty() ? std::nullopt : AdapterOf(here, weight);
+    const auto other = own ? AdapterOf(there, weight) : std::nullopt;
+    if (own && other && own->scale != other->scale) {
+      model.Compare(fmt::format("the scale of the adapter of {}", weight), other->scale, own->scale);
+      return;
+    }
+  }
+}
+
 auto MatchModel(const Manifest& manifest, const Plan& plan, const std::string& remedy) -> Status {
   Differences model;
   for (const auto& [key, here] : plan.model) {
@@ -195,6 +211,7 @@ auto MatchModel(const Manifest& manifest, const Plan& plan, const std::string& r
       model.Compare(KeyOf(key), there, std::string("not given"));
     }
   }
+  CompareAdapters(manifest, plan, model);
   FAIL_IF(!model.empty(), ExitCode::Checkpoint, "checkpoint of another model: {}; {}", model.Text(), remedy);
   return Success{};
 }
@@ -265,13 +282,14 @@ auto MatchState(const Manifest& manifest, const CheckpointReaderOptions& options
     CompareScalars(manifest, plan, state);
   }
   FAIL_IF(!shapes.empty(), ExitCode::Checkpoint, "checkpoint of another model: {}; {}", shapes.Text(), remedy);
-  FAIL_IF(!types.empty(), ExitCode::Checkpoint, "`precision.master`, or an override of it, is another: {}; {}",
-          types.Text(), remedy);
+  FAIL_IF(!types.empty(), ExitCode::Checkpoint,
+          "`precision.master`, an override of it, or `precision.frozen` is another: {}; {}", types.Text(), remedy);
   if (!frozen_here.empty() || !frozen_there.empty()) {
     const auto part = [](std::string_view which, const std::vector<std::string>& names) {
       return names.empty() ? std::string() : fmt::format("; {}: {}", which, Listed(names, MostNamed));
     };
-    return Fail(ExitCode::Checkpoint, "`optimizer.frozen` is another{}{}; put it back, or {}",
+    return Fail(ExitCode::Checkpoint, "`{}` is another{}{}; put it back, or {}",
+                ReadKeys(plan.recipe).keys.adapter.kind ? "adapter.train_also" : "optimizer.frozen",
                 part("frozen here and trained there", frozen_here), part("trained here and frozen there", frozen_there),
                 GoOnInAnotherRun(manifest, options));
   }

@@ -133,6 +133,26 @@ TEST(AdapterRuns, GoOnAsIfTheyHadNotStopped) {
             ReadText(stopped / "adapter/adapter_model.safetensors"));
 }
 
+TEST(AdapterRuns, AnotherScaleOrRankIsAnotherModel) {
+  const AdapterBase base;
+  const Training tuned(AdapterRun(base.path(), {"train.steps=4"}));
+  ASSERT_EQ(tuned.Run("run", {"train.steps=2"}).status, 0);
+  struct Case {
+    const char* set;
+    const char* message;
+  };
+  for (const Case& c : {Case{"adapter.alpha=16", "q_proj.weight is 2 in the checkpoint, 4 in this run"},
+                        Case{"adapter.scaling=rslora", "q_proj.weight is 2 in the checkpoint, 4 in this run"},
+                        Case{"adapter.rank=2", "checkpoint of another model"},
+                        Case{"precision.frozen=bf16", "`precision.frozen` is another"},
+                        Case{R"(adapter.train_also=["*norm.weight"])", "`adapter.train_also` is another"}}) {
+    const Outcome outcome = tuned.Run("run", {c.set});
+    EXPECT_EQ(outcome.status, static_cast<int>(ExitCode::Checkpoint)) << c.set;
+    EXPECT_THAT(outcome.err, HasSubstr(c.message)) << c.set;
+  }
+  EXPECT_EQ(tuned.Run().status, 0);
+}
+
 TEST(AdapterRuns, ExportsThatSayTooLittleAreRefused) {
   const AdapterBase base;
   const Training tuned(AdapterRun(base.path(), {"train.steps=2", R"(adapter.train_also=["*norm.weight"])"}));

@@ -93,9 +93,11 @@ TEST(Resume, ParametersKeptInBFloat16) {
   ASSERT_EQ(training.Run("run", {"train.steps=20"}).status, 0);
   const Outcome wider = training.Run("run", {"precision.master=fp32"});
   EXPECT_EQ(wider.status, 5);
-  EXPECT_THAT(wider.err, HasSubstr("`precision.master`, or an override of it, is another: 21 parameters are kept in "
-                                   "bf16 in the checkpoint, in f32 in this run (model.embed_tokens.weight and 20 "
-                                   "more); put it back, or start another run"));
+  EXPECT_THAT(
+      wider.err,
+      HasSubstr("`precision.master`, an override of it, or `precision.frozen` is another: 21 parameters are kept in "
+                "bf16 in the checkpoint, in f32 in this run (model.embed_tokens.weight and 20 "
+                "more); put it back, or start another run"));
   EXPECT_LT(wider.err.size(), 700U) << wider.err;
   const Outcome rest = training.Run();
   ASSERT_EQ(rest.status, 0) << rest.err;
