@@ -267,9 +267,10 @@ static auto EpochsText(const Plan& plan, size_t source, int64_t epoch_samples) -
     const auto run = CountRunSamples(plan.data, SamplesPerStep(plan), plan.run.schedule_steps());
     samples = run ? run->samples[source] : 0;
   }
-  return samples == 0 ? ""
-                      : fmt::format(" ({:.2f} epochs in the run)",
-                                    static_cast<double>(samples) / static_cast<double>(epoch_samples));
+  return samples == 0 || epoch_samples == 0
+             ? ""
+             : fmt::format(" ({:.2f} epochs in the run)",
+                           static_cast<double>(samples) / static_cast<double>(epoch_samples));
 }
 
 auto PaddingShare(const DataSource& data, const DocumentFacts& facts) -> double {
