@@ -86,15 +86,16 @@ auto BlockBuilder::Norm(ValueId x, std::string_view name) const -> ValueId {
 }
 
 auto BlockBuilder::Linear(ValueId x, std::string_view name) const -> ValueId {
-  const ValueId y = f.Linear(x, Weight(name), std::string(name));
   const std::string weight = fmt::format("{}{}.weight", prefix_, name);
   const auto adapter = AdapterOf(m.adapter, weight);
-  return adapter ? f.Adapt(x, y,
-                           {.down = f.Parameter(AdapterParameter(weight, DownSuffix)),
-                            .up = f.Parameter(AdapterParameter(weight, UpSuffix)),
-                            .scale = adapter->scale},
-                           std::string(name))
-                 : y;
+  if (!adapter) {
+    return f.Linear(x, Weight(name), std::string(name));
+  }
+  return f.Adapt(x, f.Linear(x, Weight(name), fmt::format("{}.base", name)),
+                 {.down = f.Parameter(AdapterParameter(weight, DownSuffix)),
+                  .up = f.Parameter(AdapterParameter(weight, UpSuffix)),
+                  .scale = adapter->scale},
+                 std::string(name));
 }
 
 auto BlockBuilder::Bias(ValueId x, std::string_view name) const -> ValueId {

@@ -73,7 +73,7 @@ auto ForwardBuilder::Adapt(ValueId x, ValueId y, const AdapterOperands& adapter,
   const ValueId scaled = emitter_->Alias(down, {narrow.dtype, narrow.shape}, narrow.name + ".scaled");
   emitter_->Emit(op::Scale{.x = down, .y = scaled, .factor = adapter.scale});
   const Value wide = emitter_->plan().values[y];
-  const ValueId sum = emitter_->Alias(y, {wide.dtype, wide.shape}, wide.name + ".adapted");
+  const ValueId sum = emitter_->Alias(y, {wide.dtype, wide.shape}, prefix_ + name);
   emitter_->Emit(op::Matmul{.a = scaled,
                             .b = adapter.up,
                             .out = sum,
