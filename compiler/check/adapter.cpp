@@ -4,22 +4,10 @@
 
 namespace shardc {
 
-/// Reports keys that act beside `kind` alone.
-static auto CheckUnused(CheckContext& context) -> void {
-  const AdapterSection& adapter = context.recipe().adapter;
-  const auto report = [&](const auto& key, std::string_view name) {
-    if (key.is_set) {
-      context.diags().Report(key.at, DiagnosticKind::KeyHasNoEffect, name, "`adapter.kind` is not set");
-    }
-  };
-  report(adapter.rank, "rank");
-  report(adapter.alpha, "alpha");
-  report(adapter.match, "match");
-  report(adapter.scaling, "scaling");
-  report(adapter.train_also, "train_also");
-  if (!adapter.override.empty()) {
-    report(adapter.override.front().match, "override");
-  }
+/// Returns true if a key of the section is set.
+static auto IsUsed(const AdapterSection& adapter) -> bool {
+  return adapter.rank.is_set || adapter.alpha.is_set || adapter.match.is_set || adapter.scaling.is_set ||
+         adapter.train_also.is_set || !adapter.override.empty();
 }
 
 /// Refuses another type than fp32 for what is trained.
@@ -37,7 +25,10 @@ auto CheckAdapter(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const AdapterSection& adapter = recipe.adapter;
   if (!adapter.kind.is_set) {
-    CheckUnused(context);
+    if (IsUsed(adapter)) {
+      context.diags().Report(adapter.at, DiagnosticKind::MissingKey, "kind", "[adapter]",
+                             "kind = \"lora\" is the one there is");
+    }
     return;
   }
   const auto require = [&](const auto& key, std::string_view name, std::string_view example) {
@@ -47,6 +38,10 @@ auto CheckAdapter(CheckContext& context) -> void {
   };
   require(adapter.rank, "rank", "rank = 16 is usual");
   require(adapter.alpha, "alpha", "alpha = 32 is usual: twice the rank");
+  if (adapter.match.is_set && adapter.match->empty()) {
+    context.diags().Report(adapter.match.at, DiagnosticKind::MissingKey, "match", "[adapter]",
+                           "an empty list names no projection; leave it out for all of them");
+  }
   if (recipe.optimizer.frozen.is_set && !recipe.optimizer.frozen->empty()) {
     context.diags()
         .Build(recipe.optimizer.frozen.at, DiagnosticKind::AdapterFrozen)

@@ -91,9 +91,10 @@ class Exporter {
     if (plans.size() > 1) {
       RETURN_IF_ERROR(WriteIndex(plans));
     }
-    FAIL_IF(
-        request_.merges && !has_merged_, ExitCode::Usage,
-        "`--merge` changes no element of the base: every B is 0, as before the first step; export a later checkpoint");
+    FAIL_IF(request_.merges && !has_merged_, ExitCode::Usage,
+            "`--merge` changes no element of the base in {}: what the adapters add is 0, or too small for that type; "
+            "export a later checkpoint, or write --dtype f32",
+            ToText(type_));
     RETURN_IF_ERROR(ReadAgain());
     result_.num_tensors = std::ssize(manifest_.tensors);
     result_.num_files = std::ssize(plans);
@@ -167,10 +168,17 @@ class Exporter {
         continue;
       }
       Widen(tensor.dtype(), count);
+      std::vector<std::byte> of_base;
       if (adapter.is_set()) {
-        has_merged_ |= adapter.AddTo(begin, widened_);
+        // Until one element is another one as it is written.
+        if (!has_merged_) {
+          ConvertBlock(count);
+          of_base = written_;
+        }
+        adapter.AddTo(begin, widened_);
       }
       const int64_t bad = ConvertBlock(count);
+      has_merged_ = has_merged_ || (adapter.is_set() && of_base != written_);
       FAIL_IF(bad >= 0, ExitCode::Usage, "element {} of {} is {:g}, which {} does not hold; use {}--dtype f32",
               begin + bad, name, widened_[static_cast<size_t>(bad)], type_ == DType::F16 ? "float16" : "bfloat16",
               type_ == DType::F16 ? "--dtype bf16 or " : "");
@@ -276,6 +284,7 @@ auto ExportModel(const ExportRequest& request) -> ErrorOr<ExportResult> {
   FAIL_IF(!has_adapters && request.merges, ExitCode::Usage, "{} has no adapters; leave out --merge",
           request.checkpoint);
   RETURN_IF_ERROR(CheckCover(manifest));
+  RETURN_IF_ERROR(CheckAdapters(manifest));
   FAIL_IF(manifest.tensors.empty(), ExitCode::Checkpoint, "{} holds no tensor", request.checkpoint);
   ASSIGN_OR_RETURN(auto output, NewDirectory::Make(request.output));
   // A damaged file is reported before what its damage led to.

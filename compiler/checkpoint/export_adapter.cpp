@@ -11,6 +11,7 @@
 #include "compiler/checkpoint/merged_adapter.h"
 #include "compiler/checkpoint/new_directory.h"
 #include "compiler/checkpoint/safetensors.h"
+#include "compiler/checkpoint/seed_contents.h"
 #include "compiler/checkpoint/stored_tensor.h"
 #include "compiler/keys/adapters.h"
 #include "compiler/keys/toml_value.h"
@@ -101,6 +102,16 @@ static auto ConfigOf(const std::vector<Module>& modules, const Manifest& manifes
   return config.dump(2) + "\n";
 }
 
+/// Returns what the stage that a run continues had trained beside its adapters.
+static auto TrainedBefore(const std::string& checkpoint) -> std::vector<std::string> {
+  const std::string run_dir = RunDirOfCheckpoint(checkpoint);
+  auto record = run_dir.empty() ? Fail(ExitCode::Checkpoint, "no record")
+                                : ReadFile(run_dir + "/" + SeedRecordName, MaxManifestBytes);
+  const auto seed = record ? SeedContentsFromRecord(*std::move(record)) : record.error();
+  return seed ? ReadKeys(seed->manifest.recipe).keys.adapter.train_also.value_or(std::vector<std::string>())
+              : std::vector<std::string>();
+}
+
 /// Copies tensors of f32 to a file, a block at a time.
 static auto WriteTensors(const Descriptor& checkpoint, const Manifest& manifest, const Descriptor& directory)
     -> ErrorOr<AdapterExport> {
@@ -144,7 +155,10 @@ auto ExportAdapter(const std::string& checkpoint, const Manifest& manifest, cons
     -> ErrorOr<AdapterExport> {
   FAIL_IF(!HasAdapters(manifest), ExitCode::Usage, "{} has no adapters; leave out --adapter", checkpoint);
   const PlanKeys keys = ReadKeys(manifest.recipe).keys;
-  const auto also = keys.adapter.train_also.value_or(std::vector<std::string>());
+  auto also = keys.adapter.train_also.value_or(std::vector<std::string>());
+  if (also.empty()) {
+    also = TrainedBefore(checkpoint);
+  }
   FAIL_IF(
       !also.empty(), ExitCode::Usage,
       "parameters were trained beside the adapters (adapter.train_also = {}), which an adapter of peft has no place "
@@ -155,6 +169,7 @@ auto ExportAdapter(const std::string& checkpoint, const Manifest& manifest, cons
     return Error{ExitCode::Checkpoint, directory.error().message};
   }
   RETURN_IF_ERROR(CheckCover(manifest));
+  RETURN_IF_ERROR(CheckAdapters(manifest));
   for (const auto& [name, file] : manifest.files) {
     RETURN_IF_ERROR(CheckCheckpointFile(*directory, manifest, name));
   }

@@ -21,6 +21,27 @@ static auto ReadWhole(CheckpointFiles* files, const Manifest& manifest, const st
   return numbers;
 }
 
+auto CheckAdapters(const Manifest& manifest) -> Status {
+  const AdapterSizes sizes = ResolveAdapters(ReadKeys(manifest.recipe).keys);
+  for (const auto& [name, tensor] : manifest.tensors) {
+    const std::string weight = AdaptedBy(name);
+    if (weight.empty()) {
+      continue;
+    }
+    const auto base = manifest.tensors.find(weight);
+    const auto down = manifest.tensors.find(AdapterParameter(weight, DownSuffix));
+    const auto up = manifest.tensors.find(AdapterParameter(weight, UpSuffix));
+    const auto adapter = AdapterOf(sizes, weight);
+    const bool is_sound = base != manifest.tensors.end() && down != manifest.tensors.end() &&
+                          up != manifest.tensors.end() && adapter && base->second.shape.size() == 2 &&
+                          down->second.shape == Dims{adapter->rank, base->second.shape[1]} &&
+                          up->second.shape == Dims{base->second.shape[0], adapter->rank};
+    FAIL_IF(!is_sound, ExitCode::Checkpoint, "the adapter of {} is not what the checkpoint's [adapter] says of it",
+            weight);
+  }
+  return Success{};
+}
+
 auto MergedAdapter::Read(CheckpointFiles* files, const Manifest& manifest, const std::string& weight)
     -> ErrorOr<MergedAdapter> {
   MergedAdapter merged;
@@ -31,23 +52,17 @@ auto MergedAdapter::Read(CheckpointFiles* files, const Manifest& manifest, const
     return merged;
   }
   const auto up = manifest.tensors.find(AdapterParameter(weight, UpSuffix));
-  const Dims& shape = manifest.tensors.at(weight).shape;
   const auto adapter = AdapterOf(ResolveAdapters(ReadKeys(manifest.recipe).keys), weight);
-  const bool is_sound = up != manifest.tensors.end() && adapter && shape.size() == 2 &&
-                        down->second.shape == Dims{adapter->rank, shape[1]} &&
-                        up->second.shape == Dims{shape[0], adapter->rank};
-  FAIL_IF(!is_sound, ExitCode::Checkpoint, "the adapter of {} is not what the checkpoint's [adapter] says of it",
-          weight);
+  CHECK(up != manifest.tensors.end() && adapter, "the adapter of {} came this far", weight);
   ASSIGN_OR_RETURN(merged.down_, ReadWhole(files, manifest, down->first));
   ASSIGN_OR_RETURN(merged.up_, ReadWhole(files, manifest, up->first));
   merged.rank_ = adapter->rank;
-  merged.inputs_ = shape[1];
+  merged.inputs_ = down->second.shape[1];
   merged.scale_ = static_cast<float>(adapter->scale);
   return merged;
 }
 
-auto MergedAdapter::AddTo(int64_t begin, std::span<float> elements) -> bool {
-  bool has_changed = false;
+auto MergedAdapter::AddTo(int64_t begin, std::span<float> elements) -> void {
   int64_t done = 0;
   const auto size = std::ssize(elements);
   while (done < size) {
@@ -64,13 +79,10 @@ auto MergedAdapter::AddTo(int64_t begin, std::span<float> elements) -> bool {
     }
     float* const out = elements.data() + done;
     for (int64_t i = 0; i < count; ++i) {
-      const float sum = out[i] + scale_ * row_[static_cast<size_t>(i)];
-      has_changed |= sum != out[i];
-      out[i] = sum;
+      out[i] += scale_ * row_[static_cast<size_t>(i)];
     }
     done += count;
   }
-  return has_changed;
 }
 
 }  // namespace shardc

@@ -36,6 +36,8 @@ static auto Export(const ExportOptions& options) -> Status {
   RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, {{checkpoint}}));
   if (options.adapter) {
     FAIL_IF(options.merge, ExitCode::Usage, "--adapter writes the adapters alone, --merge a whole model; name one");
+    FAIL_IF(options.dtype != "as-stored" || options.max_file != "5GB" || !options.tokenizer.empty(), ExitCode::Usage,
+            "--adapter writes one file in f32, and no tokenizer; leave out --dtype, --max-file and --tokenizer");
     ASSIGN_OR_RETURN(const auto done, ExportAdapter(checkpoint, manifest, options.output));
     std::printf("%s: an adapter of %ld tensors of %s, %s\n", options.output.c_str(), done.num_tensors,
                 checkpoint.c_str(), FormatMemory(Bytes{done.bytes}).c_str());

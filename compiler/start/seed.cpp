@@ -320,9 +320,13 @@ auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const Te
     diags.Report(first.unused.at, DiagnosticKind::SeedTensorUsed, FirstOf(used));
   }
   if (!left.empty()) {
+    const bool has_adapters =
+        std::ranges::any_of(left, [](const std::string& name) { return !AdaptedBy(name).empty(); });
     diags.Build(first.from().at, DiagnosticKind::SeedTensorLeft, FirstOf(left))
-        .Help(fmt::format("to leave them, write into start.first: {}",
-                          ListWith("unused", first.unused, {left.begin(), left.end()}, names)))
+        .Help(fmt::format(
+            "{}to leave them, write into start.first: {}",
+            has_adapters ? "`shardc export --merge` writes base and adapters as one model, to begin from; " : "",
+            ListWith("unused", first.unused, {left.begin(), left.end()}, names)))
         .Emit();
   }
 }

@@ -71,10 +71,24 @@ class AdapterVerifier {
         continue;
       }
       matrices.weight = found->second;
+      const Dims& base = plan_.parameters[matrices.weight].shape;
+      const Dims& down = plan_.parameters[matrices.down].shape;
+      const Dims& up = plan_.parameters[matrices.up].shape;
+      const auto adapter = AdapterOf(sizes_, weight);
+      if (base.size() != 2 || down.size() != 2 || up != Dims{base[0], down[0]} || down[1] != base[1] ||
+          (!sizes_.match.empty() && (!adapter || adapter->rank != down[0]))) {
+        findings_.Add("adapter-pair"_rule, "the adapter of {} is {} and {}, which the keys of [adapter] do not give it",
+                      weight, ToText(down), ToText(up));
+      }
       for (const ParameterId id : {matrices.weight, matrices.down, matrices.up}) {
         adapter_of_[id] = adapters_.size();
       }
       adapters_.push_back(matrices);
+    }
+    for (const auto& [name, id] : by_name) {
+      if (AdaptedBy(name).empty() && AdapterOf(sizes_, name) && !adapter_of_.contains(id)) {
+        findings_.Add("adapter-pair"_rule, "{} has no adapter, and the keys of [adapter] give it one", name);
+      }
     }
   }
 

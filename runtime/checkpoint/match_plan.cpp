@@ -244,6 +244,14 @@ auto CompareScalars(const Manifest& manifest, const Plan& plan, StateDifference&
 auto MatchState(const Manifest& manifest, const CheckpointReaderOptions& options, const std::string& remedy) -> Status {
   const Plan& plan = *options.plan;
   const bool resume = options.purpose == ReadPurpose::Resume;
+  const auto is_of_adapter = [](const std::string& name) { return !AdaptedBy(name).empty(); };
+  const bool adapts_there =
+      std::ranges::any_of(manifest.tensors, is_of_adapter, [](const auto& tensor) { return tensor.first; });
+  const bool adapts_here = std::ranges::any_of(plan.parameters, is_of_adapter, &Parameter::name);
+  FAIL_IF(adapts_there != adapts_here, ExitCode::Checkpoint,
+          "the checkpoint is of a run {} [adapter], and this recipe has {}; {}, or {}",
+          adapts_there ? "with" : "without", adapts_here ? "one" : "none", adapts_here ? "take it out" : "put it back",
+          GoOnInAnotherRun(manifest, options));
   std::vector<std::string> frozen_here;
   std::vector<std::string> frozen_there;
   StateDifference state;

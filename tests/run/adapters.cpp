@@ -151,6 +151,12 @@ TEST(AdapterRuns, AnotherScaleOrRankIsAnotherModel) {
     EXPECT_THAT(outcome.err, HasSubstr(c.message)) << c.set;
   }
   EXPECT_EQ(tuned.Run().status, 0);
+
+  const Training whole(AdapterBase::With(AdapterSets, {"train.steps=4"}));
+  ASSERT_EQ(whole.Run("run", {"train.steps=2"}).status, 0);
+  const Outcome adapted = whole.Run("run", {"adapter.kind=lora", "adapter.rank=4", "adapter.alpha=8"});
+  EXPECT_EQ(adapted.status, static_cast<int>(ExitCode::Checkpoint));
+  EXPECT_THAT(adapted.err, HasSubstr("of a run without [adapter], and this recipe has one; take it out, or"));
 }
 
 TEST(AdapterRuns, ExportsThatSayTooLittleAreRefused) {
@@ -170,6 +176,16 @@ TEST(AdapterRuns, ExportsThatSayTooLittleAreRefused) {
   const Outcome nothing = ExportAs(still / "run", still / "model", "--merge");
   EXPECT_EQ(nothing.status, static_cast<int>(ExitCode::Usage));
   EXPECT_THAT(nothing.err, HasSubstr("changes no element"));
+
+  // What is added is lost in bf16.
+  const Training faint(AdapterRun(base.path(), {"train.steps=2", "optimizer.lr=1e-9"}));
+  ASSERT_EQ(faint.Run().status, 0);
+  const std::vector<std::string> in_bf16{
+      SHARDC_BINARY_DIR "/shardc", "export", faint / "run", "-o", faint / "model", "--merge", "--dtype", "bf16"};
+  EXPECT_THAT(RunProcess(in_bf16).err, HasSubstr("changes no element of the base in bf16"));
+  std::vector<std::string> as_adapter = in_bf16;
+  as_adapter[5] = "--adapter";
+  EXPECT_THAT(RunProcess(as_adapter).err, HasSubstr("leave out --dtype"));
 
   for (const char* how : {"--merge", "--adapter"}) {
     const Training whole(AdapterBase::With(AdapterSets, {"train.steps=2"}));
