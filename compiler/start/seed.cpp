@@ -262,7 +262,7 @@ auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const S
   const auto names = Mapped<std::string_view>(specs, &ParameterSpec::name);
   std::vector<bool> loaded = MatchedBy(first.missing, names, DiagnosticKind::SeedMissingGlob, diags);
   loaded.flip();
-  // Adapters are loaded from a checkpoint that has some; beside another model they begin anew.
+  // Adapters are loaded from a checkpoint that has some; beside another model each begins by its own rule.
   const bool has_adapters =
       std::ranges::any_of(seed.manifest.tensors, [](const auto& tensor) { return !AdaptedBy(tensor.first).empty(); });
   for (size_t s = 0; s < specs.size() && !has_adapters; ++s) {
