@@ -75,7 +75,7 @@ TEST(Cli, HelpKnowsWordsOfOtherTrainersHoweverSpelt) {
            {"nccl", "run.comm = \"auto\" takes NCCL"},
            {"shuffle", "write data.order = \"shuffled\""},
            {"dataloader", "data.order and data.seed say"},
-           {"lora", "adapters are not offered"},
+           {"lora", "docs/adapters.md"},
            {"fp16", "write precision.compute = \"bf16\""},
            {"137", "killed by signal 9 (SIGKILL): the kernel sends it if memory is short"},
            {"143", "killed by signal 15 (SIGTERM): a run that gets it saves and ends with 75"},
