@@ -54,8 +54,9 @@ static auto CheckDivisible(CheckContext& context, int64_t divisor, const std::st
 
 namespace {
 
-/// The sizes that a product is made of: those of [batch] and the mesh alone, those of a step too, those of the run.
-enum class SizeProduct { Sequences, Step, Run };
+/// The sizes that a product is made of: those of [batch] and the mesh alone, those of a step too, those of the run;
+/// those of the mesh and of the parameters.
+enum class SizeProduct { Sequences, Step, Run, Gradients };
 
 }  // namespace
 
@@ -64,13 +65,12 @@ static auto IsFactor(SizeProduct product, std::string_view size) -> bool {
   const auto is_one_of = [&](std::initializer_list<std::string_view> sizes) {
     return std::ranges::find(sizes, size) != sizes.end();
   };
-  if (is_one_of({"global", "micro", "accumulate", "replicate", "dp"})) {
-    return true;
-  }
+  const bool is_of_batch = is_one_of({"global", "micro", "accumulate", "replicate", "dp"});
   switch (product) {
-    case SizeProduct::Sequences: return false;
+    case SizeProduct::Sequences: return is_of_batch;
     case SizeProduct::Step: return size != "steps";
-    case SizeProduct::Run: return is_one_of({"seq", "steps"});
+    case SizeProduct::Run: return is_of_batch || is_one_of({"seq", "steps"});
+    case SizeProduct::Gradients: return is_one_of({"replicate", "dp", "layers", "hidden", "ffn", "vocab"});
   }
   CHECK(false, "product {}", static_cast<int>(product));
 }
@@ -89,14 +89,16 @@ static auto NoteFactors(const Recipe& recipe, SizeProduct product, Diagnostics::
   }
 }
 
-/// True if `size`, a product of whole numbers, is below `limit`; reports sizes-too-large at [batch] else.
+/// True if `size`, a product of whole numbers, is below `limit`; reports sizes-too-large at the section of its factors
+/// else.
 static auto CheckFits(CheckContext& context, SizeProduct product, double size, double limit, std::string_view what,
                       std::string_view limit_text) -> bool {
   if (size < limit) {
     return true;
   }
   const Recipe& recipe = context.recipe();
-  auto builder = context.diags().Build(recipe.batch.at, DiagnosticKind::SizesTooLarge, what, limit_text);
+  const SourceRange& at = product == SizeProduct::Gradients ? recipe.model.at : recipe.batch.at;
+  auto builder = context.diags().Build(at, DiagnosticKind::SizesTooLarge, what, limit_text);
   NoteFactors(recipe, product, builder);
   builder.Emit();
   return false;
@@ -156,9 +158,11 @@ static auto CheckProducts(CheckContext& context) -> void {
   const auto seq = static_cast<double>(m.seq);
   const double micro_tokens = static_cast<double>(sizes.micro) * seq;
   const double rank_tokens = micro_tokens * static_cast<double>(sizes.accumulate);
-  const double flops_per_token = 8 * EstimateParameters(family, m) + 16 * seq * forward.attention_width;
+  const double parameters = EstimateParameters(family, m);
+  const double flops_per_token = 8 * parameters + 16 * seq * forward.attention_width;
   const double run_tokens = static_cast<double>(sizes.global) * seq * static_cast<double>(*recipe.train.steps);
   const double step_tokens = static_cast<double>(sizes.global) * seq;
+  const auto ranks = static_cast<double>(NumDataRanks(recipe));
   if (step_tokens > static_cast<double>(MostCount)) {
     auto builder = context.diags().Build(
         recipe.batch.at, DiagnosticKind::PlanTooLarge,
@@ -178,6 +182,9 @@ static auto CheckProducts(CheckContext& context) -> void {
                 "the number of elements of the activations of a microbatch", "2^56") &&
       CheckFits(context, SizeProduct::Step, rank_tokens * flops_per_token, MaxCount,
                 "the number of operations of a step on one rank", "2^62") &&
+      // As counted by all_reduce: the bytes of fp32, twice from each rank, with room for the sum of two.
+      CheckFits(context, SizeProduct::Gradients, 16 * parameters * ranks, MaxCount,
+                "the number of bytes that all ranks send of their gradients", "2^62") &&
       CheckFits(context, SizeProduct::Run, run_tokens, MaxCount, "the number of tokens of the run", "2^62"));
 }
 

@@ -30,8 +30,10 @@ auto Verify(const op::AllReduce& op, const Plan& plan, OpCheck& check) -> void {
   check.Expect(dtype == DType::F32 || dtype == DType::F64 || dtype == DType::I64, "all_reduce-c2"_rule, "x is {}",
                ToText(dtype));
   const int64_t ranks = plan.mesh.size(op.axes);
-  ExpectCountable(check, {BytesOf(plan, op.x).value, ranks, std::max<int64_t>(2, ranks)}, "all_reduce-c3"_rule);
-  if (IsBySlices(op, plan)) {
+  const bool is_by_slices = IsBySlices(op, plan);
+  ExpectCountable(check, {BytesOf(plan, op.x).value, ranks, is_by_slices ? 2 : std::max<int64_t>(2, ranks)},
+                  "all_reduce-c3"_rule);
+  if (is_by_slices) {
     ExpectOneOffset(check, plan, op.x, op.axes, "x", "all_reduce-c4"_rule);
   }
 }
