@@ -135,12 +135,14 @@ class AdapterVerifier {
   }
 
   auto Follow(SectionKind section, size_t index, const Op& op) -> void {
-    if (const auto* product = op.As<op::Matmul>(); product != nullptr && FollowProduct(section, index, *product)) {
+    if (FactsOf(op).work == Work::Product && FollowProduct(section, index, op.body)) {
       return;
     }
-    if (const auto* scale = op.As<op::Scale>(); scale != nullptr && At(scale->x).kind != Kind::Other) {
-      FollowScale(section, index, *scale);
-      return;
+    if (const double* factor = AttributeOf<double>(op.body, "factor"); factor != nullptr) {
+      if (const ValueId x = ValueIn(op.body, "x"); At(x).kind != Kind::Other) {
+        FollowScale(section, index, x, *factor);
+        return;
+      }
     }
     if (const auto moved = CollectiveOf(op);
         moved && plan_.values[moved->from].buffer != plan_.values[moved->to].buffer) {
@@ -155,8 +157,12 @@ class AdapterVerifier {
   }
 
   /// Returns true if one of the matrices is of an adapter, or of a projection that has one.
-  auto FollowProduct(SectionKind section, size_t index, const op::Matmul& product) -> bool {
-    const ParameterId id = plan_.values[product.b].role.parameter();
+  auto FollowProduct(SectionKind section, size_t index, const OpBody& product) -> bool {
+    const AccessList accesses = AccessesOf(product);
+    const Access& written = *std::ranges::find(accesses, "out", &Access::field);
+    const ValueId a = ValueIn(product, "a");
+    const ValueId out = written.value;
+    const ParameterId id = plan_.values[ValueIn(product, "b")].role.parameter();
     const auto found = id.valid() ? adapter_of_.find(id) : adapter_of_.end();
     if (found == adapter_of_.end()) {
       return false;
@@ -164,12 +170,12 @@ class AdapterVerifier {
     const size_t adapter = found->second;
     const AdapterMatrices& matrices = adapters_[adapter];
     if (id == matrices.weight) {
-      Put(section, product.out, {.kind = Kind::Base, .adapter = adapter, .x = XOf(product.a), .index = index});
+      Put(section, out, {.kind = Kind::Base, .adapter = adapter, .x = XOf(a), .index = index});
     } else if (id == matrices.down) {
-      Put(section, product.out, {.kind = Kind::Down, .adapter = adapter, .x = XOf(product.a), .index = index});
+      Put(section, out, {.kind = Kind::Down, .adapter = adapter, .x = XOf(a), .index = index});
     } else {
-      const Held low = std::exchange(At(product.a), {});
-      const Held base = product.out_onto.valid() ? std::exchange(At(product.out_onto), {}) : Held{};
+      const Held low = std::exchange(At(a), {});
+      const Held base = written.kills.valid() ? std::exchange(At(written.kills), {}) : Held{};
       const bool is_sound = low.kind == Kind::Scaled && low.adapter == adapter && base.kind == Kind::Base &&
                             base.adapter == adapter && low.x == base.x;
       if (!is_sound) {
@@ -177,19 +183,19 @@ class AdapterVerifier {
                         "does not add the scaled product of A and an x to that of {} and the same x",
                         WeightName(adapter));
       }
-      At(product.out) = {};
+      At(out) = {};
     }
     return true;
   }
 
-  auto FollowScale(SectionKind section, size_t index, const op::Scale& scale) -> void {
-    Held& held = At(scale.x);
+  auto FollowScale(SectionKind section, size_t index, ValueId x, double factor) -> void {
+    Held& held = At(x);
     const auto expected = AdapterOf(sizes_, WeightName(held.adapter));
     if (held.kind != Kind::Down) {
       findings_.AddOp(section, index, "adapter-scale"_rule, "scales what is no product of A, or was scaled before");
-    } else if (expected && expected->scale != scale.factor) {
+    } else if (expected && expected->scale != factor) {
       findings_.AddOp(section, index, "adapter-scale"_rule, "scales the adapter of {} by {}, and its keys make that {}",
-                      WeightName(held.adapter), scale.factor, expected->scale);
+                      WeightName(held.adapter), factor, expected->scale);
     }
     held.kind = Kind::Scaled;
     held.index = index;
