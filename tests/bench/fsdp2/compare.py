@@ -7,11 +7,13 @@ root). Each host has one core, and both sides speak TCP by Gloo. Without it both
 Installs PyTorch's full wheel (about 3 GB) into .deps/bench-venv on first use. Both cores are probed before, between and after the two
 runs of a round; a round in which their speed changed is taken again, since its ratio compares two machines. Prints a table of medians:
 step time, time from launch to the end of the first step, peak resident memory (VmHWM) and proportional memory (PSS) of a rank, ours
-over FSDP2's; the ratio of steps is the median of the rounds' own.
+over FSDP2's; the ratio of steps is the median of the rounds' own. Rows with adapters have peft's on the other side, or shardc's full
+training of the same model; `--only adapters` is all of them.
 """
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -24,7 +26,7 @@ import sys
 import threading
 import time
 
-from pytorch import VENV, install, toml
+from pytorch import PEFT, VENV, install, toml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "cluster"))
@@ -35,6 +37,9 @@ SCRATCH = ROOT / ".deps" / "bench-fsdp2"
 SMALL = dict(layers=4, hidden=256, heads=8, kv_heads=4, ffn=768, vocab=4096, seq=256, micro=4)
 LARGE = dict(layers=8, hidden=1024, heads=16, kv_heads=8, ffn=2816, vocab=16384, seq=128, micro=1)
 LONG = dict(layers=4, hidden=256, heads=8, kv_heads=4, ffn=1088, vocab=4096, seq=2048, micro=1)
+# 1,024 tokens of each rank.
+TUNED = dict(LARGE, seq=256, micro=4)
+RANK = 16
 # name, sizes, compute, recompute, steps, targets of the ratios (step, peak RSS, start)
 WORK = [
     ("5.2M fp32", SMALL, "fp32", "none", 12, (0.62, 0.30, 0.25)),
@@ -43,6 +48,14 @@ WORK = [
     ("128M fp32", LARGE, "fp32", "none", 8, (0.31, 0.65, None)),
     ("128M bf16", LARGE, "bf16", "none", 8, (0.29, 0.65, None)),
     ("6.2M fp32, 2048 tokens", LONG, "fp32", "none", 10, (0.60, None, None)),
+]
+ADAPTERS_WORK = [
+    ("128M bf16, adapters", TUNED, "bf16", "none", 6, (0.40, 0.40, None)),
+    ("128M fp32, adapters", TUNED, "fp32", "none", 6, (0.55, None, None)),
+]
+AGAINST_FULL_WORK = [
+    ("128M bf16, adapters against full", TUNED, "bf16", "none", 6, (0.75, None, None)),
+    ("128M fp32, adapters against full", TUNED, "fp32", "none", 6, (0.75, None, None)),
 ]
 TWO_HOSTS_WORK = [
     ("5.2M fp32", SMALL, "fp32", "none", 12, (0.50, None, None)),
@@ -62,6 +75,7 @@ gather_into = "host"
 
 [precision]
 compute = "{compute}"
+{frozen}
 
 [recompute]
 policy = "{recompute}"
@@ -98,6 +112,12 @@ log_every = 1000
 
 [run]
 threads = 1
+"""
+ADAPTERS = """
+[adapter]
+kind = "lora"
+rank = {rank}
+alpha = {alpha}
 """
 
 BURN = """
@@ -204,13 +224,15 @@ class TwoHosts:
         return self.each("OMP_NUM_THREADS=1", "BENCH_LINGER_S=0.6", VENV / "bin" / "python", *words)
 
 
-def ours(place, sizes, compute, recompute, steps):
+def ours(place, sizes, compute, recompute, steps, rank=0):
     recipe = SCRATCH / "run.toml"
     run_dir = SCRATCH / "run"
     of_model = toml({name: size for name, size in sizes.items() if name != "micro"})
 
     def run(count):
-        recipe.write_text(RECIPE.format(sizes=of_model, micro=sizes["micro"], compute=compute, recompute=recompute, steps=count))
+        text = RECIPE.format(sizes=of_model, micro=sizes["micro"], compute=compute, recompute=recompute, steps=count,
+                             frozen=f'frozen = "{compute}"' if rank else "")
+        recipe.write_text(text + (ADAPTERS.format(rank=rank, alpha=2 * rank) if rank else ""))
         shutil.rmtree(run_dir, ignore_errors=True)
         launched = time.time()
         _, memory = place.shardc("run", recipe, "--run-dir", run_dir, "--set", "checkpoint.keep=1")
@@ -224,8 +246,9 @@ def ours(place, sizes, compute, recompute, steps):
     return {"step_ms": statistics.median(times[3:]), "first_step_s": first, "loss": lines[-1]["loss"], "memory": memory}
 
 
-def fsdp2(place, sizes, compute, recompute, steps):
-    arguments = [f"--{name}={value}" for name, value in dict(sizes, steps=steps, compute=compute, recompute=recompute).items()]
+def fsdp2(place, sizes, compute, recompute, steps, rank=0):
+    given = dict(sizes, steps=steps, compute=compute, recompute=recompute, adapter_rank=rank)
+    arguments = [f"--{name}={value}" for name, value in given.items()]
     out, memory = place.python(ROOT / "tests/bench/fsdp2/baseline.py", *arguments, f"--launched={time.time()}")
     result = json.loads(out.strip().splitlines()[-1])
     return dict(result, memory=memory)
@@ -255,27 +278,34 @@ def main():
     parser.add_argument("--only", default="", help="part of a row's name")
     parser.add_argument("--hosts", type=int, choices=(1, 2), default=1)
     options = parser.parse_args()
-    install()
+    install(PEFT)
     SCRATCH.mkdir(parents=True, exist_ok=True)
     generator = random.Random(1)
     ids = [generator.randrange(4096) for _ in range(1 << 18)]
     (SCRATCH / "tokens.bin").write_bytes(struct.pack(f"<{len(ids)}H", *ids))
 
     with Hosts(2) if options.hosts == 2 else contextlib.nullcontext() as hosts:
-        compare(TwoHosts(hosts) if hosts else ThisHost(), TWO_HOSTS_WORK if hosts else WORK, options)
+        place = TwoHosts(hosts) if hosts else ThisHost()
+        compare("FSDP2", fsdp2, ours, place, TWO_HOSTS_WORK if hosts else WORK, options)
+        if not hosts:
+            tuned = functools.partial(ours, rank=RANK)
+            compare("peft + FSDP2", functools.partial(fsdp2, rank=RANK), tuned, place, ADAPTERS_WORK, options)
+            compare("shardc, all trained,", ours, tuned, place, AGAINST_FULL_WORK, options)
 
 
-def compare(place, work, options):
-    print("| work (2 ranks, 1 thread each) | FSDP2 ms | shardc ms | ratio | target | peak RSS MiB | ratio | target | PSS MiB | launch to first step s | ratio |")
+def compare(other, theirs, own, place, work, options):
+    """Prints a table of the rows that are asked for."""
+    work = [row for row in work if options.only in row[0]]
+    if not work:
+        return
+    print(f"| work (2 ranks, 1 thread each) | {other} ms | shardc ms | ratio | target | peak RSS MiB | ratio | target | PSS MiB | launch to first step s | ratio |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for name, sizes, compute, recompute, steps, targets in work:
-        if options.only not in name:
-            continue
         row = (place, sizes, compute, recompute, steps)
-        rounds = [steady_round(lambda: fsdp2(*row), lambda: ours(*row)) for _ in range(options.rounds)]
+        rounds = [steady_round(lambda: theirs(*row), lambda: own(*row)) for _ in range(options.rounds)]
         median = lambda pick: [statistics.median(pick(side) for side in sides) for sides in zip(*rounds)]
         step = median(lambda r: r["step_ms"])
-        ratio = statistics.median(own["step_ms"] / theirs["step_ms"] for theirs, own in rounds)
+        ratio = statistics.median(b["step_ms"] / a["step_ms"] for a, b in rounds)
         rss = median(lambda r: r["memory"][0])
         pss = median(lambda r: r["memory"][1])
         first = median(lambda r: r["first_step_s"])

@@ -7,6 +7,7 @@ import sys
 VENV = pathlib.Path(__file__).resolve().parents[3] / ".deps" / "bench-venv"
 TORCH = "torch==2.11.0"
 TRANSFORMERS = "transformers==5.23.0"
+PEFT = "peft==0.21.2"
 
 
 def toml(values):

@@ -19,9 +19,8 @@ import sys
 
 import compare
 from compare import GLOBAL, MESHES, ROOT, SIZES
-from pytorch import TRANSFORMERS, enter, install
+from pytorch import PEFT, TRANSFORMERS, enter, install
 
-PEFT = "peft==0.21.2"
 SCRATCH = ROOT / ".deps" / "parity-adapters"
 STEPS = 30
 NORM_TOLERANCE = 1e-4
