@@ -1,12 +1,13 @@
 """Measures what a start from a model of Hugging Face and an export of one take.
 
-    tools/dev bench-hf [--rounds N] [--only start|bytes|memory|export]
+    tools/dev bench-hf [--rounds N] [--only start|bytes|memory|export|merge]
 
 start   Qwen2.5-0.5B's sizes in bf16 on 2 ranks of one thread, from launch until the first step can begin, against transformers and FSDP2
         (load_by_fsdp2.py): times of rounds in turn, VmHWM of the larger rank, and, in a round of its own, its largest PSS, sampled
 bytes   that the ranks and the launcher read of the model's file in such a start, counted by strace, over those of the file
 memory  VmHWM of a rank of such a start, and of an export, less that of the same program with a tiny model and less what the rank owns
 export  of 2 GiB in f32, out of what 2 ranks saved, against `cp` of the exported file and `sync` of the copy, in turn, both from the page cache
+merge   the same for `export --merge` of adapters of rank 16 on all projections of that model
 
 The weights are noise. Both cores are probed between the two sides of a round, as in tests/bench/fsdp2/compare.py. Installs PyTorch and
 transformers into .deps/bench-venv on first use (3 GB). Takes 12 GB of disk meanwhile.
@@ -71,6 +72,12 @@ threads = 1
 
 [start]
 first = {{ seed = "{model}" }}
+{more}"""
+ADAPTERS = """
+[adapter]
+kind = "lora"
+rank = 16
+alpha = 32
 """
 
 
@@ -117,9 +124,9 @@ def write_model(name: str, sizes: dict) -> pathlib.Path:
     return folder
 
 
-def recipe_of(model: pathlib.Path, sizes: dict, master: str = "bf16", optimizer: str = "adamw") -> pathlib.Path:
+def recipe_of(model: pathlib.Path, sizes: dict, master: str = "bf16", optimizer: str = "adamw", more: str = "") -> pathlib.Path:
     path = SCRATCH / f"{model.name}.toml"
-    path.write_text(RECIPE.format(model=model, master=master, optimizer=optimizer, sizes=toml(sizes)))
+    path.write_text(RECIPE.format(model=model, master=master, optimizer=optimizer, sizes=toml(sizes), more=more))
     return path
 
 
@@ -232,12 +239,12 @@ def peak_of(*command) -> float:
     return int(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout) / 1024
 
 
-def saved(name: str, sizes: dict) -> pathlib.Path:
+def saved(name: str, sizes: dict, more: str = "") -> pathlib.Path:
     """The run directory of a run of one step, without moments, if it is not there."""
-    folder = SCRATCH / f"{name}-run"
+    folder = SCRATCH / (f"{name}-adapted" if more else f"{name}-run")
     if not list(folder.glob("checkpoints/*/manifest.json")):
         shutil.rmtree(folder, ignore_errors=True)
-        recipe = recipe_of(write_model(name, sizes), sizes, "fp32", "sgd")
+        recipe = recipe_of(write_model(name, sizes), sizes, "fp32", "sgd", more)
         subprocess.run([SHARDC, "run", recipe, "--run-dir", folder], check=True, stdout=subprocess.DEVNULL)
     return folder
 
@@ -258,27 +265,38 @@ def memory(_: int) -> None:
             "64 MiB + the largest row block")
 
 
-def export(rounds: int) -> None:
-    run, copy, original = saved("larger", LARGER), SCRATCH / "copy", SCRATCH / "model.safetensors"
-    subprocess.run(export_of(run), check=True, stdout=subprocess.DEVNULL)
+def beside_cp(what: str, command, rounds: int, goal: str) -> None:
+    """Times a command that writes SCRATCH/exported beside a copy of the file that it writes."""
+    copy, original = SCRATCH / "copy", SCRATCH / "model.safetensors"
+    subprocess.run(command(), check=True, stdout=subprocess.DEVNULL)
     (SCRATCH / "exported/model.safetensors").rename(original)
 
-    def timed(command: list) -> float:
+    def timed(words: list) -> float:
         os.sync()
         begun = time.monotonic()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         return time.monotonic() - begun
 
     def cp() -> float:
         copy.unlink(missing_ok=True)
         return timed(["sh", "-c", f"cp {original} {copy} && sync {copy}"])
 
-    both = in_turn(rounds, cp, lambda: timed(export_of(run)), float)
-    pair(f"export of {original.stat().st_size / MIB / 1024:.2f} GiB against cp and sync", both, float, "s", "1.25")
+    both = in_turn(rounds, cp, lambda: timed(command()), float)
+    pair(f"{what} of {original.stat().st_size / MIB / 1024:.2f} GiB against cp and sync", both, float, "s", goal)
     copy.unlink()
 
 
-FIGURES = {"start": start, "bytes": bytes_read, "memory": memory, "export": export}
+def export(rounds: int) -> None:
+    run = saved("larger", LARGER)
+    beside_cp("export", lambda: export_of(run), rounds, "1.25")
+
+
+def merge(rounds: int) -> None:
+    run = saved("larger", LARGER, ADAPTERS)
+    beside_cp("export --merge", lambda: [*export_of(run), "--merge"], rounds, "1.4")
+
+
+FIGURES = {"start": start, "bytes": bytes_read, "memory": memory, "export": export, "merge": merge}
 
 
 def main() -> None:
