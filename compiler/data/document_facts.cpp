@@ -284,6 +284,19 @@ auto AttentionShare(const DataSource& data, const DocumentFacts& facts) -> doubl
   return facts.attended_pairs / (samples * seq * (seq + 1) / 2);
 }
 
+/// Returns about how many bytes a rank takes for the places of the documents: a table of each source, and where they
+/// are packed, the window that is packed and the one before.
+static auto TableBytes(const DataSource& data, const RunDocuments& documents) -> Bytes {
+  constexpr int64_t OfTable = 8;
+  constexpr int64_t OfWindows = 24;
+  int64_t bytes = 0;
+  for (const DocumentFacts& of : documents.sources) {
+    bytes += OfTable * of.counts.documents;
+    bytes += data.packs() ? OfWindows * std::min(of.counts.documents, PackRule{}.window_documents) : 0;
+  }
+  return Bytes{bytes};
+}
+
 auto DocumentsText(const Plan& plan, const RunDocuments& documents) -> std::string {
   const DataSource& data = plan.data;
   std::string text;
@@ -315,6 +328,8 @@ auto DocumentsText(const Plan& plan, const RunDocuments& documents) -> std::stri
         "documents: targets per step: {} at least, {:.1f} on average, {} at most; none in {} of the first {}\n",
         steps->least, steps->mean, steps->most, steps->without, Counted(steps->steps, "step"));
   }
+  text += fmt::format("documents: about {} of each rank's memory, beside what is planned, have their places\n",
+                      FormatMemory(TableBytes(data, documents)));
   return text;
 }
 

@@ -187,13 +187,15 @@ TEST_F(DocumentFactsTest, TextSaysWhatIsTrainedOn) {
             "documents: 3 documents of 2 to 6 tokens (mean 3.7); 3 samples in an epoch (0.33 epochs in the run), with "
             "2.0 targets each on average; 25 % padding; longer than a sample: 1 cut, 0 dropped, 0 split, 2 tokens "
             "lost; attention takes 63.3 % of what it would without documents\n"
-            "documents: targets per step: 1 at least, 2.0 on average, 3 at most; none in 0 of the first 3 steps\n");
+            "documents: targets per step: 1 at least, 2.0 on average, 3 at most; none in 0 of the first 3 steps\n"
+            "documents: about 96 B of each rank's memory, beside what is planned, have their places\n");
   const Plan stream = PlanOf({1, 2, 0, 3, 4, 5, 6, 7, 0, 8, 0}, Pack::Stream);
   EXPECT_EQ(
       DocumentsText(stream, *LookAtDocuments(stream, 1)),
       "documents: 3 documents of 2 to 6 tokens (mean 3.7); 2 samples in an epoch, with 2.5 targets each on average; "
       "attention takes 85 % of what it would without documents\n"
-      "documents: targets per step: 5 at least, 5.0 on average, 5 at most; none in 0 of the first 1 step\n");
+      "documents: targets per step: 5 at least, 5.0 on average, 5 at most; none in 0 of the first 1 step\n"
+      "documents: about 24 B of each rank's memory, beside what is planned, have their places\n");
   Plan without = plan;
   without.data.documents = Documents::Stream;
   EXPECT_TRUE(LookAtDocuments(without, 1)->sources.empty());
