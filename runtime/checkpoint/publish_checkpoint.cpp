@@ -53,7 +53,8 @@ auto CheckpointWriter::MakeTemporary() -> Status {
     return Fail(ExitCode::Environment, "cannot make directory {}/{}: {}", options_.checkpoint_dir,
                 save_->temporary_name, std::strerror(code));
   }
-  return parent.Fsync();
+  // The fsync after the last rename is that of this name too.
+  return Success{};
 }
 
 auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -> Manifest {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -13,7 +12,6 @@
 #include "compiler/checkpoint/digest.h"
 #include "runtime/checkpoint/leftovers.h"
 #include "tests/checkpoint/world.h"
-#include "tests/support/fault_fs.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -45,52 +43,6 @@ TEST(Checkpoint, WhatIsToldAsSavedIsWhatWasSaved) {
   const Status refused = SaveSmall(other, 4);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find("belongs to run small, and this is run other"), std::string::npos);
-}
-
-/// Notes what is made durable and what is renamed, in order, by names within one folder.
-class OrderedFs final : public ForwardingFs {
- public:
-  OrderedFs(const std::string& folder, std::vector<std::string>& events)
-      : folder_(std::filesystem::canonical(folder)), events_(events) {}
-
-  auto Fsync(int descriptor) -> int override {
-    const auto path = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", descriptor));
-    Note("fsync " + path.lexically_relative(folder_).string());
-    return ForwardingFs::Fsync(descriptor);
-  }
-  auto Rename(int directory, const char* from, const char* to) -> int override {
-    Note(fmt::format("rename {} {}", from, to));
-    return ForwardingFs::Rename(directory, from, to);
-  }
-
- private:
-  auto Note(const std::string& event) -> void {
-    static std::mutex mutex;
-    const std::lock_guard lock(mutex);
-    events_.push_back(event);
-  }
-
-  std::filesystem::path folder_;
-  std::vector<std::string>& events_;
-};
-
-TEST(Checkpoint, CommitIsDurableInOrder) {
-  const TemporaryFolder folder;
-  const Plan plan = SmallPlan(2, folder.path());
-  std::vector<std::string> events;
-  OrderedFs fs(folder.path(), events);
-  for (const Status& saved : SaveSmall(plan, 4, [&](int64_t) -> Fs& { return fs; })) {
-    ASSERT_TRUE(saved.ok()) << saved.error().message;
-  }
-  // First the folder's own name; then ranks write their files side by side.
-  ASSERT_GE(events.size(), 5U);
-  std::sort(events.begin() + 1, events.begin() + 5);
-  const std::string made = "step-00000004.tmp-small";
-  EXPECT_EQ(events, (std::vector<std::string>{
-                        "fsync .", "fsync " + made + "/rank-00000.blocks", "fsync " + made + "/rank-00000.safetensors",
-                        "fsync " + made + "/rank-00001.blocks", "fsync " + made + "/rank-00001.safetensors",
-                        "fsync " + made + "/manifest.json.tmp", "rename manifest.json.tmp manifest.json",
-                        "fsync " + made, "rename " + made + " step-00000004", "fsync ."}));
 }
 
 TEST(Checkpoint, AManifestThatCouldNotBeReadIsNotCommitted) {
