@@ -163,7 +163,7 @@ static auto GiveName(const Descriptor& file, const Descriptor& directory, const 
              : SystemError("create", name);
 }
 
-auto AtomicFile::Commit() -> Status {
+auto AtomicFile::CommitUnsynced() -> Status {
   if (!directory_.is_open()) {
     return file_.Close();
   }
@@ -172,7 +172,12 @@ auto AtomicFile::Commit() -> Status {
   RETURN_IF_ERROR(file_.Close());
   RETURN_IF_ERROR(RenameAt(directory_, temporary_, name_));
   temporary_.clear();
-  return SyncDirectory(directory_);
+  return Success{};
+}
+
+auto AtomicFile::Commit() -> Status {
+  RETURN_IF_ERROR(CommitUnsynced());
+  return directory_.is_open() ? SyncDirectory(directory_) : Success{};
 }
 
 auto CheckWorkingDirectory() -> Status {
@@ -193,6 +198,15 @@ auto PutFileAt(const Descriptor& directory, const std::string& name, std::string
   ASSIGN_OR_RETURN(auto file, AtomicFile::CreateAt(directory, name));
   RETURN_IF_ERROR(file.Append(text));
   return file.Commit();
+}
+
+auto PutFilesAt(const Descriptor& directory, const std::vector<std::pair<std::string, std::string>>& files) -> Status {
+  for (const auto& [name, text] : files) {
+    ASSIGN_OR_RETURN(auto file, AtomicFile::CreateAt(directory, name));
+    RETURN_IF_ERROR(file.Append(text));
+    RETURN_IF_ERROR(file.CommitUnsynced());
+  }
+  return SyncDirectory(directory);
 }
 
 }  // namespace shardc

@@ -4,6 +4,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
@@ -40,6 +42,8 @@ class AtomicFile {
   /// Writes over bytes that were appended before.
   auto Overwrite(int64_t offset, std::string_view bytes) -> Status;
   auto Commit() -> Status;
+  /// Commits without syncing the folder: a loss of power may leave the old file under the name until that is done.
+  auto CommitUnsynced() -> Status;
 
  private:
   AtomicFile(Descriptor directory, std::string name, std::string temporary, Descriptor file)
@@ -66,5 +70,7 @@ auto CheckWorkingDirectory() -> Status;
 /// Writes an AtomicFile in one call.
 auto WriteFile(const std::string& path, std::string_view text) -> Status;
 auto PutFileAt(const Descriptor& directory, const std::string& name, std::string_view text) -> Status;
+/// Writes several such files, names and texts in their order, and syncs the directory once.
+auto PutFilesAt(const Descriptor& directory, const std::vector<std::pair<std::string, std::string>>& files) -> Status;
 
 }  // namespace shardc

@@ -103,15 +103,17 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
   for (const RecipeEntry& entry : plan.recipe) {
     resolved += fmt::format("{} = {}\n", entry.key, entry.value);
   }
+  std::string text = TextOf(Describe(number, plan, request));
+  std::vector<std::pair<std::string, std::string>> files;
   if (request.recipe) {
-    RETURN_IF_ERROR(PutFileAt(folder, "recipe.toml", *request.recipe));
+    files.emplace_back("recipe.toml", *request.recipe);
   }
   if (!resolved.empty()) {
-    RETURN_IF_ERROR(PutFileAt(folder, ResolvedRecipeName, resolved));
+    files.emplace_back(ResolvedRecipeName, resolved);
   }
-  RETURN_IF_ERROR(PutFileAt(folder, "plan.shardc", PrintPlan(plan)));
-  std::string text = TextOf(Describe(number, plan, request));
-  RETURN_IF_ERROR(PutFileAt(folder, AttemptFileName, text));
+  files.emplace_back("plan.shardc", PrintPlan(plan));
+  files.emplace_back(AttemptFileName, text);
+  RETURN_IF_ERROR(PutFilesAt(folder, files));
   ASSIGN_OR_RETURN(auto log, OpenForAppendAt(folder, LogName));
   const bool was_killed = !numbers.empty() && LacksItsEnd(attempts, numbers.back());
   const std::string before = numbers.empty() ? "" : AttemptName(numbers.back());
