@@ -53,6 +53,8 @@ struct LowRank {
   int64_t rank = 0;
   double alpha = 0;
   double scale = 0;
+
+  friend auto operator==(const LowRank&, const LowRank&) -> bool = default;
 };
 
 /// Returns the adapter of the projection with this name; nothing if it has none.

@@ -10,11 +10,19 @@
 namespace shardc {
 
 auto CommunicationOf(const Plan& plan, SectionKind section) -> std::vector<Communication> {
+  return CommunicationOf(plan, section, [](const Op&) { return true; });
+}
+
+auto CommunicationOf(const Plan& plan, SectionKind section, const std::function<bool(const Op&)>& is_counted)
+    -> std::vector<Communication> {
   std::vector<Communication> communication;
   std::map<std::tuple<CollectiveKind, uint8_t, DType>, size_t> rows;
   LoopTracker loops;
   for (const Op& op : plan.section(section).ops) {
     loops.Enter(op);
+    if (!is_counted(op)) {
+      continue;
+    }
     const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan); });
     const CollectiveKind kind = FactsOf(op).collective;
     for (const WireCost& wire : cost.wires) {

@@ -2,6 +2,7 @@
 // with what its communicator counted.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "compiler/plan/exchange.h"
@@ -27,5 +28,8 @@ struct Communication {
 
 /// Returns the communication of a section in the order of the first op of each kind; repeats count.
 auto CommunicationOf(const Plan& plan, SectionKind section) -> std::vector<Communication>;
+/// Returns the communication of those ops for which `is_counted` is true.
+auto CommunicationOf(const Plan& plan, SectionKind section, const std::function<bool(const Op&)>& is_counted)
+    -> std::vector<Communication>;
 
 }  // namespace shardc

@@ -263,6 +263,22 @@ auto CommunicationSection(const Report& report) -> std::string {
   return PageSection("Communication per step and rank", HtmlTable(rows));
 }
 
+/// Returns the table of what is trained and what is frozen; empty if everything is trained.
+auto SharesSection(const Report& report) -> std::string {
+  if (report.shares.frozen.num_elements == 0) {
+    return "";
+  }
+  std::vector<std::vector<std::string>> rows{
+      {"", "parameters", "state per rank", "parameters sent per step", "gradients sent per step"}};
+  const auto add = [&](const char* name, const StateShare& share) {
+    rows.push_back({name, Grouped(share.num_elements), FormatMemory(share.state), FormatMemory(share.parameters_sent),
+                    FormatMemory(share.gradients_sent)});
+  };
+  add("trained", report.shares.trained);
+  add("frozen", report.shares.frozen);
+  return PageSection("Trained and frozen", HtmlTable(rows));
+}
+
 auto ScheduleSection(const ScheduleUse& schedule) -> std::string {
   std::string points;
   const double steps = static_cast<double>(std::max<int64_t>(schedule.steps - 1, 1));
@@ -326,8 +342,8 @@ auto RenderReportHtml(const Report& report) -> std::string {
       Escaped("shardc: " + report.plan->run.run_id), HtmlStyle());
   out += fmt::format("<h1>{}</h1>\n<pre>{}</pre>\n", Escaped(report.plan->run.run_id), Escaped(head)) + Summary(report);
   out += report.fit ? FitSection(*report.fit) : "";
-  out += CategorySection(report) + StepSection(report) + AliveSection(report) + BlocksSection(report) +
-         CommunicationSection(report);
+  out += SharesSection(report) + CategorySection(report) + StepSection(report) + AliveSection(report) +
+         BlocksSection(report) + CommunicationSection(report);
   for (const ScheduleUse& schedule : report.schedules) {
     out += ScheduleSection(schedule);
   }

@@ -214,6 +214,13 @@ static auto SchedulesJson(const std::vector<ScheduleUse>& schedules) -> Json {
   return json;
 }
 
+static auto ShareJson(const StateShare& share) -> Json {
+  return {{"parameters", share.num_elements},
+          {"state_bytes", share.state.value},
+          {"parameters_wire_bytes", share.parameters_sent.value},
+          {"gradients_wire_bytes", share.gradients_sent.value}};
+}
+
 static auto FiguresJson(const PlanFigures& figures) -> Json {
   Json json{{"peak_bytes", figures.peak.value},
             {"reserved_bytes", figures.reserved.value},
@@ -276,13 +283,24 @@ static auto FitJson(const FitUse& fit) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.12";
+  json["format_version"] = "1.13";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   json["mesh"] = MeshJson(plan.mesh);
   json["parameters"] = {{"total", report.parameters_total},
-                        {"trainable", report.parameters_trainable},
+                        {"trainable", report.shares.trained.num_elements},
                         {"per_rank", report.parameters_per_rank}};
+  if (report.shares.frozen.num_elements > 0) {
+    json["trained"] = ShareJson(report.shares.trained);
+    json["frozen"] = ShareJson(report.shares.frozen);
+  }
+  for (const AdapterUse& use : report.adapters) {
+    json["adapters"].push_back({{"rank", use.sizes.rank},
+                                {"alpha", use.sizes.alpha},
+                                {"scale", use.sizes.scale},
+                                {"projections", use.projections},
+                                {"blocks", use.blocks}});
+  }
   json["optimizer"] = ToText(plan.run.optimizer);
   json["batch"] = {{"global", SamplesPerStep(plan)},
                    {"micro", plan.run.micro_batch},

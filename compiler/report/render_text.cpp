@@ -369,12 +369,9 @@ auto RenderReportText(const Report& report) -> std::string {
       plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate);
   return line("plan", report.plan_hash) + PresetText(report.preset, plan) + line("model", ModelText(plan)) +
          line("mesh", MeshText(plan.mesh)) +
-         line("parameters", fmt::format("{} in all{}, {} per rank (padding included)", Grouped(report.parameters_total),
-                                        report.parameters_trainable == report.parameters_total
-                                            ? ""
-                                            : fmt::format(", {} trained", Grouped(report.parameters_trainable)),
+         line("parameters", fmt::format("{} in all, {} per rank (padding included)", Grouped(report.parameters_total),
                                         Grouped(report.parameters_per_rank))) +
-         line("precision", PrecisionText(report)) + line("loss", LossText(report.loss)) +
+         SharesText(report) + line("precision", PrecisionText(report)) + line("loss", LossText(report.loss)) +
          line("optimizer", OptimizerText(plan)) +
          line("batch", fmt::format("{} per step = {} per rank and microbatch x {} x {}; {} per step",
                                    Counted(sequences, "sequence"), plan.run.micro_batch, microbatches,

@@ -181,10 +181,9 @@ auto Explain(const Plan& plan) -> Report {
   report.plan = &plan;
   report.plan_hash = PlanHash(plan);
   report.preset = PresetUseOf(plan);
-  for (const Parameter& parameter : plan.parameters) {
-    report.parameters_total += parameter.num_elements();
-    report.parameters_trainable += parameter.trainable ? parameter.num_elements() : 0;
-  }
+  report.shares = StateSharesOf(plan);
+  report.adapters = AdapterUsesOf(plan);
+  report.parameters_total = report.shares.trained.num_elements + report.shares.frozen.num_elements;
   for (const SubVector& sub_vector : plan.sub_vectors) {
     report.parameters_per_rank += sub_vector.length / plan.mesh.size(sub_vector.axes);
     int64_t elements = 0;

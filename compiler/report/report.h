@@ -10,6 +10,7 @@
 #include "compiler/cost/overlap.h"
 #include "compiler/cost/preset_use.h"
 #include "compiler/cost/source_shares.h"
+#include "compiler/cost/state_shares.h"
 #include "compiler/cost/step_time.h"
 #include "compiler/data/document_facts.h"
 #include "compiler/fit/fit.h"
@@ -104,7 +105,8 @@ struct Report {
   int64_t parameters_total = 0;
   /// Elements a rank owns, padding included.
   int64_t parameters_per_rank = 0;
-  int64_t parameters_trainable = 0;
+  StateShares shares;
+  std::vector<AdapterUse> adapters;
   /// Peak of the section with the highest peak, then those of the others that have ops.
   MemoryPeak peak;
   std::vector<MemoryPeak> section_peaks;

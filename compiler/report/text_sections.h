@@ -13,6 +13,9 @@ auto MemoryText(const Report& report) -> std::string;
 auto BlocksText(const Report& report) -> std::string;
 auto StepMemoryChart(const Report& report) -> std::string;
 
+/// Returns the lines on what is trained and what is frozen, and on adapters; empty if everything is trained.
+auto SharesText(const Report& report) -> std::string;
+
 /// Returns the table of init rules, in two lines each if one line would be too long.
 auto InitText(const Report& report) -> std::string;
 

@@ -114,7 +114,7 @@ TEST_P(Invariants, TheReportCountsParameters) {
   }
   EXPECT_THAT(homes, testing::Each(1));
   EXPECT_EQ(report.parameters_total, total);
-  EXPECT_EQ(report.parameters_trainable, trainable);
+  EXPECT_EQ(report.shares.trained.num_elements, trainable);
   EXPECT_EQ(report.parameters_per_rank, per_rank);
   int64_t initialised = 0;
   int64_t num_parameters = 0;
@@ -134,6 +134,25 @@ TEST_P(Invariants, TheReportCountsCommunication) {
                                                                                row.wire(plan.mesh).value};
   }
   EXPECT_TRUE(reported == SumStepCommunication(plan));
+}
+
+TEST_P(Invariants, TrainedAndFrozenAddUp) {
+  const Plan& plan = PlanOfCase();
+  const Report report = Explain(plan);
+  const auto& [trained, frozen] = report.shares;
+  const MemoryUse kept = PersistentUse(plan);
+  EXPECT_EQ(trained.state + frozen.state, kept.of(Category::Parameters) + kept.of(Category::Moments));
+  EXPECT_EQ(frozen.gradients_sent, Bytes{});
+  // Over the axes of the state nothing but parameters is gathered, and nothing but gradients is scattered.
+  Bytes gathered;
+  Bytes scattered;
+  for (const Communication& row : report.step_communication) {
+    const bool is_of_state = row.axes.Has(Axis::Dp) || row.axes.Has(Axis::DpInner);
+    gathered += is_of_state && row.op == CollectiveKind::AllGather ? row.wire(plan.mesh) : Bytes{};
+    scattered += is_of_state && row.op == CollectiveKind::ReduceScatter ? row.wire(plan.mesh) : Bytes{};
+  }
+  EXPECT_EQ(trained.parameters_sent + frozen.parameters_sent, gathered);
+  EXPECT_GE(trained.gradients_sent, scattered);
 }
 
 TEST_P(Invariants, TheReportCountsFlops) {
