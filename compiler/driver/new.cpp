@@ -40,6 +40,7 @@ struct NewOptions {
   std::string path;
   std::string preset;
   std::string from;
+  bool adapter = false;
 };
 
 /// Keys of [model] with their values in TOML: "layers", "32".
@@ -140,6 +141,18 @@ static auto TypesLine(const Manifest& manifest) -> std::string {
   return texts.size() < 2 ? "" : fmt::format("# Of its tensors {}. Each is read as what it is.\n", JoinedByAnd(texts));
 }
 
+/// Returns the rank that adapters begin with: 16, or the narrowest side of a projection.
+static auto RankFor(const ModelValues& values) -> int64_t {
+  int64_t rank = 16;
+  const ModelValues resolved = Resolved(values);
+  const int64_t head_dim = IntegerOf(resolved, "head_dim");
+  for (const int64_t side : {IntegerOf(resolved, "hidden"), IntegerOf(resolved, "ffn"),
+                             IntegerOf(resolved, "heads") * head_dim, IntegerOf(resolved, "kv_heads") * head_dim}) {
+    rank = side > 0 ? std::min(rank, side) : rank;
+  }
+  return rank;
+}
+
 /// Returns the recipe of another trainer's configuration in a file, and prints what it does not have.
 static auto RecipeFromConfiguration(const std::string& path) -> ErrorOr<std::string> {
   // One byte more than is taken, so that a longer file is refused.
@@ -185,6 +198,10 @@ static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
   const std::filesystem::path file = options.from;
   const bool is_config = file.extension() == ".toml" || (file.extension() == ".json" && file.filename() != ConfigName);
   if (is_config && std::filesystem::is_regular_file(file, unknown)) {
+    FAIL_IF(options.adapter, ExitCode::Usage,
+            "--adapter trains beside a model that is there, and {} is a configuration; name the model's directory by "
+            "--from DIR",
+            options.from);
     return RecipeFromConfiguration(options.from);
   }
   const auto directory = OpenDirectory(PosixFs(), options.from);
@@ -208,11 +225,17 @@ static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
   const auto folder = std::filesystem::absolute(options.path).lexically_normal().parent_path();
   const auto seed =
       from.is_absolute() ? from : std::filesystem::absolute(from).lexically_normal().lexically_proximate(folder);
-  std::string text = StarterRecipe(
-      ModelLines(std::move(values)),
-      fmt::format("\n[start]\n# The run begins with the model's parameters, and with moments of 0.\n{}first "
-                  "= {{ seed = {} }}\n",
-                  TypesLine(contents->manifest), WriteToml(seed.string())));
+  StarterModel model{.start = fmt::format("\n[start]\n# The run begins with the model's parameters, and with moments "
+                                          "of 0.\n{}first = {{ seed = {} }}\n",
+                                          TypesLine(contents->manifest), WriteToml(seed.string())),
+                     .is_bf16 = std::ranges::all_of(contents->manifest.tensors, [](const auto& tensor) {
+                       return tensor.second.dtype == DType::BF16;
+                     })};
+  if (options.adapter) {
+    model.adapter_rank = RankFor(values);
+  }
+  model.lines = ModelLines(std::move(values));
+  std::string text = StarterRecipe(model);
   RETURN_IF_ERROR(CheckAccepted(options, text, contents->manifest));
   return text;
 }
@@ -221,11 +244,14 @@ static auto WriteNew(const NewOptions& options) -> Status {
   const bool has_preset = !options.preset.empty();
   FAIL_IF(has_preset && !options.from.empty(), ExitCode::Usage,
           "--preset and --from both say which model; give one of them");
+  FAIL_IF(options.adapter && options.from.empty(), ExitCode::Usage,
+          "--adapter trains beside a model that is there; name its directory by --from DIR");
   const std::string name = has_preset ? options.preset : "llama-debug";
   FAIL_IF(PresetNamed(name) == nullptr, ExitCode::Usage, "--preset: \"{}\" is no preset of a model\n{}", name,
           HelpOnPresets(name));
   RETURN_IF_ERROR(CheckReplacesNone("new", options.path, {}));
-  ASSIGN_OR_RETURN(const auto text, options.from.empty() ? StarterRecipe(name) : RecipeFrom(options));
+  ASSIGN_OR_RETURN(const auto text,
+                   options.from.empty() ? StarterRecipe({.lines = PresetLines(name)}) : RecipeFrom(options));
   RETURN_IF_ERROR(Put(options.path, text));
   return WriteResult(
       fmt::format("{0}: a recipe for {1}; set `tokens` in [data], and see what it costs: shardc plan --explain {0}\n",
@@ -240,6 +266,8 @@ auto DeclareNew(CommandOptions& options) -> Action {
       "--from", values->from, "DIR|FILE",
       "a model of Hugging Face that the run begins from: [model] is that of its config.json; or a configuration "
       "of torchtitan or KempnerForge, as far as recipes can say it");
+  options.Flag("--adapter", values->adapter,
+               "with --from DIR: train low-rank adapters beside the model, which stays as it is");
   return [values] { return ExitCodeOf(WriteNew(*values)); };
 }
 

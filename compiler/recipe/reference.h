@@ -1,6 +1,8 @@
 // What is generated from the tables of recipe keys: the JSON schema for editors, and docs/recipe.md.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,10 +14,21 @@ auto RecipeSchema() -> std::string;
 /// docs/recipe.md.
 auto RecipeReference() -> std::string;
 
-/// A recipe to begin with, for a model of schemas/presets.def; it passes the check.
-auto StarterRecipe(std::string_view preset) -> std::string;
-/// Returns one with these lines of [model], and whole sections at its end.
-auto StarterRecipe(std::string_view model, std::string_view start) -> std::string;
+/// A model and its start, as lines of a recipe to begin with.
+struct StarterModel {
+  /// The lines of [model].
+  std::string lines = {};
+  /// The section [start]; empty where the model's parameters are not loaded.
+  std::string start = {};
+  /// The rank of adapters to train; nothing to train the whole model.
+  std::optional<int64_t> adapter_rank = {};
+  /// True if its files have bf16, so that frozen parameters lose nothing by it.
+  bool is_bf16 = false;
+};
+/// Returns the lines of [model] that name a preset.
+auto PresetLines(std::string_view preset) -> std::string;
+/// Returns a recipe to begin with. With the lines of a preset it passes the check.
+auto StarterRecipe(const StarterModel& model) -> std::string;
 
 /// One key as `shardc help` prints it. `path` is "model.layers" or "init.rule.match". Empty if there is no such key.
 auto DescribeKey(std::string_view path) -> std::string;

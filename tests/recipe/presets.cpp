@@ -172,13 +172,13 @@ TEST(Presets, ATypeThatIsWrongIsToldOnce) {
 TEST(Presets, StarterIsARecipeOfEachPreset) {
   for (const PresetRow& row : PresetRows()) {
     ReadResult result;
-    ReadRecipeText(StarterRecipe(row.name), {}, result);
+    ReadRecipeText(StarterRecipe({.lines = PresetLines(row.name)}), {}, result);
     ASSERT_TRUE(result.ok) << RenderText(result.diagnostics, {});
     CheckRecipe(result.recipe, result.diagnostics);
     EXPECT_EQ(RenderText(result.diagnostics, {}), "") << row.name;
-    EXPECT_TRUE(StarterRecipe(row.name).starts_with("#:schema "));
+    EXPECT_TRUE(StarterRecipe({.lines = PresetLines(row.name)}).starts_with("#:schema "));
     // A formatter that takes the text for code would run words together.
-    EXPECT_THAT(StarterRecipe(row.name),
+    EXPECT_THAT(StarterRecipe({.lines = PresetLines(row.name)}),
                 HasSubstr("\n# Token files, relative to this file; `shardc tokenize --bytes "));
   }
 }
