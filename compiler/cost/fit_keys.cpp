@@ -45,6 +45,7 @@ auto Holds(FitWhen when, const FitFacts& facts) -> bool {
     case FitWhen::Added: return facts.accumulate > 1;
     case FitWhen::Sliced: return facts.dp > 1;
     case FitWhen::Rounded: return facts.is_rounded;
+    case FitWhen::FrozenWide: return facts.is_frozen_wide;
     case FitWhen::OnGpu: return facts.is_on_gpu;
   }
   CHECK(false, "condition {}", static_cast<int>(when));

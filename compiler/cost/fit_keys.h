@@ -61,6 +61,8 @@ enum class FitWhen : uint8_t {
   Sliced,
   /// Computed in a type other than fp32.
   Rounded,
+  /// Frozen parameters are kept in fp32.
+  FrozenWide,
   OnGpu
 };
 
@@ -69,6 +71,7 @@ struct FitFacts {
   int64_t dp = 1;
   int64_t accumulate = 1;
   bool is_rounded = false;
+  bool is_frozen_wide = false;
   bool is_on_gpu = false;
 };
 auto Holds(FitWhen when, const FitFacts& facts) -> bool;

@@ -211,18 +211,22 @@ static auto HighRate(const PlanAndFiles& subject) -> Lines {
 
 static auto RoundedSeed(const PlanAndFiles& subject) -> Lines {
   const Plan& plan = subject.plan;
-  const auto rounded = std::ranges::count_if(plan.parameters.begin(), plan.parameters.end(), [&](const Parameter& own) {
-    const auto loaded = own.dtype == DType::F32 ? std::nullopt : LoadedTensorOf(own);
-    const SeedTensor* const tensor = loaded ? plan.seed.Find(*loaded) : nullptr;
-    return tensor != nullptr && SizeOf(tensor->dtype) > SizeOf(own.dtype);
-  });
-  if (rounded == 0) {
-    return {};
+  Lines lines;
+  for (const bool trainable : {true, false}) {
+    const auto rounded =
+        std::ranges::count_if(plan.parameters.begin(), plan.parameters.end(), [&](const Parameter& own) {
+          const bool is_narrow = own.trainable == trainable && own.dtype != DType::F32;
+          const auto loaded = is_narrow ? LoadedTensorOf(own) : std::nullopt;
+          const SeedTensor* const tensor = loaded ? plan.seed.Find(*loaded) : nullptr;
+          return tensor != nullptr && SizeOf(tensor->dtype) > SizeOf(own.dtype);
+        });
+    if (rounded > 0) {
+      lines.push_back(fmt::format(
+          "{}{} parameters are kept in fewer bits than the seed holds, so that their values are rounded; set {}",
+          rounded, trainable ? "" : " frozen", trainable ? "precision.master" : "precision.frozen"));
+    }
   }
-  return {
-      fmt::format("{} parameters are kept in fewer bits than the seed holds, so that their values are rounded; set "
-                  "precision.master",
-                  rounded)};
+  return lines;
 }
 
 auto NotesText(const Plan& plan, const ErrorOr<std::vector<SourceFacts>>& facts) -> std::string {

@@ -143,10 +143,13 @@ auto ValuesOf(const FitKey& row, const Plan& plan) -> std::vector<std::string> {
 
 auto KnobsOf(const Plan& plan, int64_t ranks_of_host) -> std::vector<Knob> {
   Knobs knobs{.plan = plan, .keys = KeysOf(plan), .ranks_of_host = ranks_of_host, .all = {}};
-  const FitFacts facts{.dp = plan.mesh.size(AxesSharing(Shared::State)),
-                       .accumulate = plan.run.accumulate,
-                       .is_rounded = knobs.keys.precision.compute != ComputePrecision::Fp32,
-                       .is_on_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda};
+  const FitFacts facts{
+      .dp = plan.mesh.size(AxesSharing(Shared::State)),
+      .accumulate = plan.run.accumulate,
+      .is_rounded = knobs.keys.precision.compute != ComputePrecision::Fp32,
+      .is_frozen_wide = std::ranges::any_of(
+          plan.parameters, [](const Parameter& own) { return !own.trainable && own.dtype == DType::F32; }),
+      .is_on_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda};
   for (const FitKey& row : FitKeys()) {
     if (row.key == OriginKey("batch.micro")) {
       AddBatch(knobs);

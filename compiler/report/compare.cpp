@@ -63,6 +63,12 @@ static auto FigureChangesOf(const Report& a, const Report& b) -> std::vector<Fig
     all.push_back(
         {.kind = FigureKind::Time, .name = "of a step", .a = microseconds(*a.time), .b = microseconds(*b.time)});
   }
+  if (a.shares.frozen.num_elements + b.shares.frozen.num_elements > 0) {
+    all.push_back({.kind = FigureKind::Count,
+                   .name = "trained parameters",
+                   .a = a.shares.trained.num_elements,
+                   .b = b.shares.trained.num_elements});
+  }
   std::erase_if(all, [](const FigureChange& figure) { return figure.a == figure.b; });
   std::ranges::stable_sort(all, {}, &FigureChange::kind);
   return all;
