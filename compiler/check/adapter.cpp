@@ -10,14 +10,21 @@ static auto IsUsed(const AdapterSection& adapter) -> bool {
          adapter.train_also.is_set || !adapter.override.empty();
 }
 
-/// Refuses another type than fp32 for what is trained.
-static auto CheckMaster(CheckContext& context, const Located<OneOf<MasterPrecision>>& master) -> void {
+/// Refuses another type than fp32 for what is trained. Overrides may name units of frozen parameters alone: the passes
+/// judge them.
+static auto CheckMaster(CheckContext& context) -> void {
+  const Located<OneOf<MasterPrecision>>& master = context.recipe().precision.master;
   if (!master.is_set || !context.IsSound(master)) {
     return;
   }
   switch (*master) {
     case MasterPrecision::Fp32: return;
-    case MasterPrecision::Bf16: context.diags().Report(master.at, DiagnosticKind::AdapterMaster); return;
+    case MasterPrecision::Bf16:
+      context.diags()
+          .Build(master.at, DiagnosticKind::AdapterMaster)
+          .Help("write precision.frozen = \"bf16\" in its place, which keeps what is frozen in bf16")
+          .Emit();
+      return;
   }
 }
 
@@ -48,10 +55,7 @@ auto CheckAdapter(CheckContext& context) -> void {
         .Note(adapter.kind.at, "adapters are set here")
         .Emit();
   }
-  CheckMaster(context, recipe.precision.master);
-  for (const PrecisionOverride& rule : recipe.precision.override) {
-    CheckMaster(context, rule.master);
-  }
+  CheckMaster(context);
   for (const AdapterOverride& rule : adapter.override) {
     if (!rule.rank.is_set && !rule.alpha.is_set) {
       context.diags().Report(rule.at, DiagnosticKind::MissingKey, "rank", "[[adapter.override]]",

@@ -4,6 +4,12 @@
 namespace shardc {
 
 auto CheckPrecision(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  if (recipe.precision.frozen.is_set && !recipe.adapter.kind.is_set && recipe.optimizer.frozen->empty() &&
+      context.IsSound(recipe.precision.frozen, recipe.optimizer.frozen)) {
+    context.diags().Report(recipe.precision.frozen.at, DiagnosticKind::KeyHasNoEffect, "frozen",
+                           "no parameter is frozen; optimizer.frozen names some, and [adapter] freezes all others");
+  }
   for (const PrecisionOverride& rule : context.recipe().precision.override) {
     if (!rule.compute.is_set && !rule.master.is_set && !rule.reduce.is_set) {
       context.diags().Report(rule.at, DiagnosticKind::MissingKey, "compute", "[[precision.override]]",

@@ -1,6 +1,7 @@
 #include "compiler/passes/choose_units.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "compiler/base/mapped.h"
@@ -74,6 +75,7 @@ class UnitChooser {
   auto Group() -> void;
   auto Reshard() -> void;
   auto ChooseTypes() -> void;
+  auto CheckAdapterMaster(const UnitChoice& unit, const PrecisionOverride& own) -> void;
   /// Returns, for each unit, the rule that names it, or NoRule.
   template <class Rule>
   auto MatchUnits(const std::vector<Rule>& rules) const -> std::vector<size_t>;
@@ -100,6 +102,8 @@ class UnitChooser {
   int64_t part_ = -1;
   Bytes part_bytes_;
   std::vector<UnitChoice> units_;
+  /// Overrides that were refused.
+  std::set<const PrecisionOverride*> reported_;
   /// For each block, what shard.reshard_after_forward says.
   std::vector<bool> resharded_blocks_;
 };
@@ -202,6 +206,19 @@ auto UnitChooser::MatchUnits(const std::vector<Rule>& rules) const -> std::vecto
                     diags_);
 }
 
+/// Refuses an override that keeps adapters, or what is trained beside them, in another type than fp32.
+auto UnitChooser::CheckAdapterMaster(const UnitChoice& unit, const PrecisionOverride& own) -> void {
+  const auto is_trained = [&](ParameterId id) { return plan_.parameters[id].trainable; };
+  if (recipe_.adapter.kind.is_set && own.master.is_set && unit.master != DType::F32 &&
+      std::ranges::any_of(unit.parameters, is_trained) && reported_.insert(&own).second) {
+    diags_.Build(own.master.at, DiagnosticKind::AdapterMaster)
+        .Help(fmt::format("the unit {} has some; leave `master` out here, and write precision.frozen = \"bf16\", which "
+                          "keeps what is frozen in bf16",
+                          unit.name))
+        .Emit();
+  }
+}
+
 auto UnitChooser::ChooseTypes() -> void {
   const PrecisionSection& precision = recipe_.precision;
   const auto overrides = MatchUnits(precision.override);
@@ -214,6 +231,7 @@ auto UnitChooser::ChooseTypes() -> void {
       units_[u].compute = own.compute.is_set ? TypeOf(*own.compute) : units_[u].compute;
       units_[u].master = own.master.is_set ? TypeOf(*own.master) : units_[u].master;
       units_[u].reduce = own.reduce.is_set ? TypeOf(*own.reduce) : units_[u].reduce;
+      CheckAdapterMaster(units_[u], own);
     }
     units_[u].frozen = precision.frozen.is_set ? TypeOf(*precision.frozen) : units_[u].master;
   }

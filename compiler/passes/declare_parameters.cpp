@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/base/glob.h"
 #include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
+#include "compiler/check/expression_place.h"
 #include "compiler/keys/adapters.h"
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/choose_units.h"
@@ -63,16 +65,18 @@ static auto CheckAdapters(const AdapterSection& adapter, const ParameterSpecs& s
   if (adapted.empty() && !adapter.match.is_set) {
     diags.Report(adapter.kind.at, DiagnosticKind::AdapterUnused, "*_proj.weight");
   }
-  MatchNames(PatternsOf(adapter.override), adapted,
-             {.duplicate = DiagnosticKind::AdapterDuplicate,
-              .unused = DiagnosticKind::AdapterUnused,
-              .noun = "adapted projection"},
-             diags);
-  for (const std::string_view name : adapted) {
-    const Dims& shape = spec_of.at(name)->shape;
-    const int64_t rank = spec_of.at(AdapterParameter(name, DownSuffix))->shape[0];
+  const auto overrides = MatchNames(PatternsOf(adapter.override), adapted,
+                                    {.duplicate = DiagnosticKind::AdapterDuplicate,
+                                     .unused = DiagnosticKind::AdapterUnused,
+                                     .noun = "adapted projection"},
+                                    diags);
+  for (size_t i = 0; i < adapted.size(); ++i) {
+    const Dims& shape = spec_of.at(adapted[i])->shape;
+    const int64_t rank = spec_of.at(AdapterParameter(adapted[i], DownSuffix))->shape[0];
     if (rank > std::min(shape[0], shape[1])) {
-      diags.Report(adapter.rank.at, DiagnosticKind::AdapterRank, rank, name, ToText(shape));
+      const Located<int64_t>* const own = overrides[i] == NoRule ? nullptr : &adapter.override[overrides[i]].rank;
+      diags.Report(own != nullptr && own->is_set ? own->at : adapter.rank.at, DiagnosticKind::AdapterRank, rank,
+                   adapted[i], ToText(shape));
       return;
     }
   }
@@ -97,6 +101,34 @@ static auto ChooseFrozen(const Recipe& recipe, const ParameterSpecs& specs, cons
   return frozen;
 }
 
+/// Warns of globs whose parameters are frozen, and of those of train_also that name adapters alone: these are trained
+/// anyway.
+static auto WarnOfNoEffect(const Recipe& recipe, const std::vector<std::string_view>& names,
+                           const std::vector<size_t>& group_of, const std::vector<bool>& frozen, Diagnostics& diags)
+    -> void {
+  const auto& groups = recipe.optimizer.group;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    bool has_trained = false;
+    bool has_frozen = false;
+    for (size_t s = 0; s < names.size(); ++s) {
+      has_trained = has_trained || (group_of[s] == g && !frozen[s]);
+      has_frozen = has_frozen || (group_of[s] == g && frozen[s]);
+    }
+    if (has_frozen && !has_trained) {
+      diags.Report(groups[g].match.at, DiagnosticKind::KeyHasNoEffect, "match",
+                   "all parameters that it matches are frozen");
+    }
+  }
+  const Located<std::vector<std::string>>& also = recipe.adapter.train_also;
+  for (const std::string& glob : *also) {
+    if (std::ranges::none_of(
+            names, [&](std::string_view name) { return AdaptedBy(name).empty() && GlobMatches(glob, name); })) {
+      diags.Report(PlaceInList(diags.sources(), also.at, glob), DiagnosticKind::KeyHasNoEffect, "train_also",
+                   fmt::format("\"{}\" matches adapters alone, which are trained anyway", glob));
+    }
+  }
+}
+
 auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& sizes, PassContext& context)
     -> ErrorOr<std::unordered_map<std::string, ValueId>> {
   const Recipe& recipe = *context.recipe;
@@ -112,6 +144,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   if (diags.has_errors()) {
     return Rejected();
   }
+  WarnOfNoEffect(recipe, names, group_of, frozen, diags);
 
   if (context.seed != nullptr) {
     plan.seed = SeedOf(*context.seed, uses);

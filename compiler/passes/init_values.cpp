@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "compiler/base/mapped.h"
@@ -20,6 +21,7 @@
 #include "compiler/expr/element.h"
 #include "compiler/expr/expr.h"
 #include "compiler/expr/init_schemes.h"
+#include "compiler/keys/adapters.h"
 #include "compiler/plan/init_rule.h"
 #include "compiler/start/match_names.h"
 
@@ -134,6 +136,32 @@ auto FloatFault(const Distribution& distribution) -> std::string {
     }
   }
   return {};
+}
+
+/// Warns of rules by which adapters learn nothing, or change the seed's model before the first step, once a rule.
+/// `rules_of`: for each parameter the place of its rule; an invalid one if it is loaded or of no rule of the recipe.
+auto WarnOfAdapters(const ParameterSpecs& specs, const std::vector<Expr>& reduced,
+                    const std::vector<SourceRange>& rules_of, const std::string& seed, Diagnostics& diags) -> void {
+  std::set<std::tuple<DiagnosticKind, int16_t, int32_t, int32_t>> told;
+  const auto warn = [&](DiagnosticKind kind, size_t s, const auto&... more) {
+    const SourceRange& at = rules_of[s];
+    if (told.emplace(kind, at.source, at.line, at.column).second) {
+      diags.Report(at, kind, specs[s].name, more...);
+    }
+  };
+  const auto is_zero = [&](size_t s) { return reduced[s].text() == "0"; };
+  // A and B of an adapter follow each other.
+  for (size_t s = 0; s + 1 < specs.size(); ++s) {
+    const size_t up = s + 1;
+    if (!specs[s].name.ends_with(DownSuffix) || !specs[up].name.ends_with(UpSuffix)) {
+      continue;
+    }
+    if (is_zero(s) && is_zero(up) && (rules_of[s].valid() || rules_of[up].valid())) {
+      warn(DiagnosticKind::AdapterStill, rules_of[s].valid() ? s : up);
+    } else if (!seed.empty() && rules_of[up].valid() && !is_zero(up)) {
+      warn(DiagnosticKind::AdapterNotBase, up, seed);
+    }
+  }
 }
 
 /// An exact name is meant for that very parameter, and a rule of it that nothing reads is most likely a slip.
@@ -287,6 +315,12 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
   if (diags.has_errors()) {
     return {};
   }
+  std::vector<SourceRange> rules_of(specs.size());
+  for (size_t s = 0; s < specs.size(); ++s) {
+    rules_of[s] =
+        loaded[s] || chosen[s] == NoRule || rules[chosen[s]].is_of_scheme ? SourceRange() : rules[chosen[s]].at;
+  }
+  WarnOfAdapters(specs, reduced, rules_of, seed == nullptr ? "" : seed->path, diags);
   if (seed != nullptr) {
     CheckLeftTensors(*seed, *context.recipe, uses, diags);
   }

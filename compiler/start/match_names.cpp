@@ -7,6 +7,7 @@
 
 #include "compiler/base/glob.h"
 #include "compiler/base/text/joined.h"
+#include "compiler/keys/adapters.h"
 #include "compiler/start/nearest_names.h"
 
 namespace shardc {
@@ -69,12 +70,17 @@ auto MatchNames(const std::vector<NamePattern>& patterns, const std::vector<std:
   return chosen;
 }
 
-/// Returns globs for a name, those that match most first: "model.*", "model.layers.*", ..., "model.layers.*.weight",
-/// and the name.
+/// Returns globs for a name, those that match most first: "model.*", "model.layers.*", ..., of an adapter's matrix
+/// "*.lora_A.weight", "model.layers.*.weight", and the name.
 static auto GlobsFor(std::string_view name) -> std::vector<std::string> {
   std::vector<std::string> globs;
   for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
     globs.push_back(fmt::format("{}.*", name.substr(0, dot)));
+  }
+  for (const std::string_view suffix : {DownSuffix, UpSuffix}) {
+    if (name.ends_with(suffix)) {
+      globs.push_back(fmt::format("*{}", suffix));
+    }
   }
   globs.push_back(FoldedNames({name}).front());
   globs.emplace_back(name);

@@ -20,6 +20,7 @@
 #include "compiler/recipe/resolved.h"
 #include "compiler/recipe/resolved_path.h"
 #include "compiler/start/match_names.h"
+#include "compiler/start/start_help.h"
 
 namespace shardc {
 
@@ -244,18 +245,6 @@ static auto MatchedBy(const Located<std::vector<std::string>>& globs, const std:
   return Mapped<bool>(rules, [](const size_t rule) { return rule != NoRule; });
 }
 
-/// Returns "missing = [...]" with the globs that are there, unless they match nothing, and those of more names.
-static auto ListWith(std::string_view key, const Located<std::vector<std::string>>& there,
-                     const std::vector<std::string_view>& more, const std::vector<std::string_view>& names)
-    -> std::string {
-  std::vector<std::string> globs = *there;
-  std::erase_if(globs, [&](const std::string& glob) {
-    return std::ranges::none_of(names, [&](std::string_view name) { return GlobMatches(glob, name); });
-  });
-  std::ranges::copy(GlobsOf(more, names), std::back_inserter(globs));
-  return fmt::format("{} = {}", key, WriteToml(globs));
-}
-
 auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const SeedCheckpoint& seed,
                   const Recipe& recipe, Diagnostics& diags) -> std::vector<bool> {
   const FirstStart& first = *recipe.start.first;
@@ -286,13 +275,14 @@ auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const S
       shapes.push_back(fmt::format("{} is {} there, {} here", name, ToText(tensor->second.shape), ToText(shape)));
     }
   }
-  const std::string help = fmt::format("to begin them by their init rules, write into start.first: {}",
-                                       ListWith("missing", first.missing, not_loaded, names));
+  const auto report = [&](DiagnosticKind kind, const std::string& text) {
+    diags.Build(first.from().at, kind, text).Help(HelpOnNotLoaded(not_loaded, names, seed.manifest, first)).Emit();
+  };
   if (!missing.empty()) {
-    diags.Build(first.from().at, DiagnosticKind::SeedParameterMissing, FirstOf(missing)).Help(help).Emit();
+    report(DiagnosticKind::SeedParameterMissing, FirstOf(missing));
   }
   if (!shapes.empty()) {
-    diags.Build(first.from().at, DiagnosticKind::SeedShape, FirstOf(shapes, "; ")).Help(help).Emit();
+    report(DiagnosticKind::SeedShape, FirstOf(shapes, "; "));
   }
   return loaded;
 }
