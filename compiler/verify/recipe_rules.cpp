@@ -127,6 +127,9 @@ auto RuleVerifier::Adapters() -> void {
 
 auto RuleVerifier::Frozen() -> void {
   if (keys_.adapter.kind) {
+    if (keys_.optimizer.frozen && !keys_.optimizer.frozen->empty()) {
+      Refuse("optimizer.frozen", "and the line `recipe adapter.kind` freezes everything else already");
+    }
     Adapters();
     return;
   }
