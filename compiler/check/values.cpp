@@ -43,7 +43,9 @@ auto CheckByteLimit(CheckContext& context, std::string_view key, const Located<B
 
 auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
                        const std::vector<std::string_view>& known) -> void {
-  auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key, word, QuotedWords(known));
+  auto builder = AsksForFewerBits(word)
+                     ? context.diags().Build(at, DiagnosticKind::FewerBits, word)
+                     : context.diags().Build(at, DiagnosticKind::UnknownChoice, key, word, QuotedWords(known));
   const PresetRow* const preset = key == "family" ? PresetLike(word) : nullptr;
   const std::string family = preset == nullptr ? "" : ValueIn(*preset, "model.family");
   if (preset != nullptr && !family.substr(1).starts_with(word)) {

@@ -305,6 +305,14 @@ auto ConfigReader::Read() -> ErrorOr<PublishedConfig> {
 
 }  // namespace
 
+auto IsQuantized(std::string_view text) -> bool {
+  const auto config = ParseJson(text, ExitCode::Checkpoint);
+  return config && config->is_object() && std::ranges::any_of(QuantizedKeys, [&](std::string_view key) {
+           const auto found = config->find(key);
+           return found != config->end() && !found->is_null();
+         });
+}
+
 auto ReadPublishedConfig(std::string_view text) -> ErrorOr<PublishedConfig> {
   const auto config = ParseJson(text, ExitCode::Checkpoint);
   if (!config) {

@@ -25,6 +25,9 @@ struct PublishedConfig {
   std::map<std::string, std::string> read;
 };
 
+/// Returns true for a config.json that says that the weights have fewer bits than are read: HF_QUANTIZED.
+auto IsQuantized(std::string_view text) -> bool;
+
 /// Reads the text of a config.json. Errors: ExitCode::Checkpoint, with key and remedy.
 auto ReadPublishedConfig(std::string_view text) -> ErrorOr<PublishedConfig>;
 

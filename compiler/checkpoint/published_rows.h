@@ -123,6 +123,13 @@ struct RefusedRow {
 };
 inline constexpr auto RefusedRows = std::to_array<RefusedRow>({
 #define HF_REFUSED(key, why) {#key, why},
+#define HF_QUANTIZED(key) \
+  {#key, "the weights are quantized; take the model that was quantized, whose weights are F32, F16 or BF16"},
+#include "schemas/hf_config.def"
+});
+
+inline constexpr auto QuantizedKeys = std::to_array<std::string_view>({
+#define HF_QUANTIZED(key) #key,
 #include "schemas/hf_config.def"
 });
 

@@ -32,4 +32,12 @@ auto Diagnostics::Add(Diagnostic diagnostic) -> void {
   all_.push_back(std::move(diagnostic));
 }
 
+auto Diagnostics::AddHelp(DiagnosticKind kind, const std::string& help) -> void {
+  for (Diagnostic& diagnostic : all_) {
+    if (diagnostic.kind == kind) {
+      diagnostic.help += (diagnostic.help.empty() ? "" : "; ") + help;
+    }
+  }
+}
+
 }  // namespace shardc

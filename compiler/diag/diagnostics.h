@@ -90,6 +90,8 @@ class Diagnostics {
   }
 
   auto Add(Diagnostic diagnostic) -> void;
+  /// Adds to the help of those of a kind, after what is there.
+  auto AddHelp(DiagnosticKind kind, const std::string& help) -> void;
   auto has_errors() const -> bool { return num_errors_ > 0; }
   auto num_errors() const -> int { return num_errors_; }
   auto all() const -> const std::vector<Diagnostic>& { return all_; }

@@ -14,6 +14,7 @@
 
 #include "compiler/base/family_keys.h"
 #include "compiler/base/files.h"
+#include "compiler/base/json_reader.h"
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/printable.h"
 #include "compiler/base/text/joined.h"
@@ -24,6 +25,7 @@
 #include "compiler/checkpoint/what_lies_there.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/diag/render_order.h"
+#include "compiler/driver/bf16_base.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
@@ -193,6 +195,31 @@ static auto CheckAccepted(const NewOptions& options, const std::string& text, co
   return Success{};
 }
 
+/// Returns what a base in bf16 takes that has the sizes of the config.json of a quantized model; empty for another one.
+static auto Bf16TextOf(const NewOptions& options) -> std::string {
+  const auto text = ReadFile((std::filesystem::path(options.from) / ConfigName).string(), MaxConfigBytes + 1);
+  if (!text || !IsQuantized(*text)) {
+    return "";
+  }
+  auto json = ParseJson(*text, ExitCode::Checkpoint);
+  for (const std::string_view key : published::QuantizedKeys) {
+    json->erase(std::string(key));
+  }
+  const auto config = ReadPublishedConfig(json->dump());
+  if (!config) {
+    return "";
+  }
+  PlanKeys keys;
+  keys.model = config->model;
+  ModelValues values;
+  for (const RecipeEntry& entry : WriteKeys(keys)) {
+    values[entry.key.substr(entry.key.find('.') + 1)] = entry.value;
+  }
+  StarterModel model{.adapter_rank = RankFor(values)};
+  model.lines = ModelLines(std::move(values));
+  return Bf16BaseText(options.path, StarterRecipe(model), {});
+}
+
 static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
   std::error_code unknown;
   const std::filesystem::path file = options.from;
@@ -210,7 +237,11 @@ static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
                 WhatLiesAt(options.from));
   }
   const auto contents = ReadSeedContents(*directory);
-  FAIL_IF(!contents, contents.error().code, "--from {}: {}", options.from, contents.error().message);
+  if (!contents) {
+    const std::string takes = Bf16TextOf(options);
+    return Fail(contents.error().code, "--from {}: {}{}{}", options.from, contents.error().message,
+                takes.empty() ? "" : "; ", takes);
+  }
   FAIL_IF(!contents->manifest.published, ExitCode::Usage,
           "--from {}: it is a checkpoint of run {}; take the recipe of that run, and name the checkpoint in "
           "`start.first`",

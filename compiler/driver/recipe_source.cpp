@@ -2,6 +2,7 @@
 
 #include "compiler/driver/recipe_source.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/diag/render_order.h"
+#include "compiler/driver/bf16_base.h"
 #include "compiler/driver/output.h"
 #include "compiler/plan/attempts.h"
 #include "compiler/plan/text.h"
@@ -94,6 +96,7 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
   SetCheckContext(fmt::format("checking {}", options_.path));
   auto recipe = ReadAndCheck(options_.path, *std::move(text), OverridesOf(options_), sources_, diagnostics_, read_);
   if (!recipe) {
+    AddBf16Base();
     return recipe.error();
   }
   assumed_ = AssumedLines(*recipe);
@@ -106,10 +109,25 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
 auto RecipeSource::LoadAndCompile(const PipelineOptions& options) -> ErrorOr<Plan> {
   ASSIGN_OR_RETURN(const auto recipe, Load());
   auto plan = Compile(recipe, options, diagnostics_);
+  if (!plan) {
+    AddBf16Base();
+  }
   if (plan && diagnostics_.has_errors()) {
     return Error{ExitCode::RecipeRejected, ""};
   }
   return plan;
+}
+
+auto RecipeSource::AddBf16Base() -> void {
+  for (const DiagnosticKind kind : {DiagnosticKind::FewerBits, DiagnosticKind::SeedFewerBits}) {
+    if (std::ranges::find(diagnostics_.all(), kind, &Diagnostic::kind) == diagnostics_.all().end()) {
+      continue;
+    }
+    if (const std::string takes = Bf16BaseText(options_.path, sources_[0].text, OverridesOf(options_));
+        !takes.empty()) {
+      diagnostics_.AddHelp(kind, takes);
+    }
+  }
 }
 
 auto RecipeSource::CompileChanged(const Recipe& recipe, const PipelineOptions& options) -> ErrorOr<Plan> {

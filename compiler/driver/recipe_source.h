@@ -68,6 +68,9 @@ class RecipeSource {
   auto has_assumed() const -> bool { return !assumed_.empty(); }
 
  private:
+  /// Adds to errors on weights of 4 or 8 bits what bf16 takes in their place.
+  auto AddBf16Base() -> void;
+
   RecipeOptions options_;
   std::optional<std::string> text_;
   ReadOptions read_;

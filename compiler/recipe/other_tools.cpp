@@ -18,8 +18,12 @@ static constexpr auto SectionRows = std::to_array<Hint>({
 #include "schemas/other_tools.def"
 });
 
+static constexpr std::string_view OnFewerBits =
+    "write [adapter] with kind = \"lora\", and precision.frozen = \"bf16\" for the base";
+
 static constexpr auto HintRows = std::to_array<Hint>({
 #define HINT(word, answer) {word, answer},
+#define FEWER_BITS(word) {word, OnFewerBits},
 #include "schemas/other_tools.def"
 });
 
@@ -56,6 +60,8 @@ static auto AnswerOf(std::span<const Hint> rows, std::string_view word) -> std::
 }
 
 auto HintOfWord(std::string_view word) -> std::string_view { return AnswerOf(HintRows, word); }
+
+auto AsksForFewerBits(std::string_view word) -> bool { return HintOfWord(word) == OnFewerBits; }
 
 auto HintOfKey(std::string_view section, std::string_view key) -> std::string_view {
   for (const std::span<const KeyElsewhere> rows : {TorchtitanKeys(), HintsInSections()}) {

@@ -36,6 +36,8 @@ auto FoldedWord(std::string_view word) -> std::string;
 auto HintOfKey(std::string_view section, std::string_view key) -> std::string_view;
 /// Returns what a row says of a word, in whatever section; an empty text if no row has it.
 auto HintOfWord(std::string_view word) -> std::string_view;
+/// Returns true for a word by which a recipe asks for weights of 4 or 8 bits.
+auto AsksForFewerBits(std::string_view word) -> bool;
 /// The keys that an answer tells to write, as "batch.global".
 auto KeysToWrite(std::string_view answer) -> std::vector<std::string>;
 /// What to say of a section that recipes do not have; empty if no row knows it.

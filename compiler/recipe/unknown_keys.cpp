@@ -61,7 +61,9 @@ auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const st
   const std::string_view hint = homes.empty() || is_torchtitans ? HintOfKey(section, entry.key) : "";
   const std::string elsewhere =
       homes.empty() || !hint.empty() ? "" : fmt::format("; it exists in {}", JoinedByAnd(homes));
-  auto builder = diagnostics.Build(entry.key_at, DiagnosticKind::UnknownKey, entry.key, where, elsewhere);
+  auto builder = AsksForFewerBits(entry.key)
+                     ? diagnostics.Build(entry.key_at, DiagnosticKind::FewerBits, entry.key)
+                     : diagnostics.Build(entry.key_at, DiagnosticKind::UnknownKey, entry.key, where, elsewhere);
   if (!hint.empty()) {
     builder.Help(std::string(hint)).Emit();
     return {.name = "", .keys = KeysToWrite(hint)};
@@ -104,7 +106,9 @@ auto ReportUnknownAtTop(const TomlEntry& entry, Diagnostics& diagnostics) -> Mea
       sections.push_back(row.section);
     }
   }
-  auto builder = diagnostics.Build(entry.key_at, DiagnosticKind::UnknownSection, entry.key);
+  auto builder = diagnostics.Build(
+      entry.key_at, AsksForFewerBits(entry.key) ? DiagnosticKind::FewerBits : DiagnosticKind::UnknownSection,
+      entry.key);
   if (const std::string_view hint = HintOfSection(entry.key); !hint.empty()) {
     std::vector<std::string> keys = AddNotes(entry, builder);
     builder.Help(std::string(hint)).Emit();

@@ -11,6 +11,7 @@
 #include "compiler/base/text/joined.h"
 #include "compiler/base/text/parse_whole.h"
 #include "compiler/check/expression_place.h"
+#include "compiler/checkpoint/published_config.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/checkpoint/what_lies_there.h"
 #include "compiler/expr/spelling.h"
@@ -209,6 +210,11 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
                   : is_there          ? ReadSeedContents(*directory)
                                       : ReadRecord(run_dir, seed.path);
   if (!contents) {
+    const auto config = directory ? ReadFileAt(*directory, ConfigName, MaxManifestBytes) : directory.error();
+    if (config && IsQuantized(*config)) {
+      diags.Report(from.at, DiagnosticKind::SeedFewerBits, *from, contents.error().message);
+      return std::nullopt;
+    }
     return fail(contents.error().message);
   }
   if (const std::string fault = TypeFault(contents->manifest); !fault.empty()) {

@@ -31,11 +31,10 @@ TEST_F(NewAdapter, TrainsBesideModelInBf16) {
   PublishedFiles::Make("llama", "BF16").Write(training_ / "model");
   const Outcome made = New({"--from", training_ / "model", "--adapter"});
   ASSERT_EQ(made.status, 0) << made.err;
-  // Keys and values are 12 wide.
   EXPECT_THAT(ReadText(training_ / "tiny.toml"),
-              AllOf(HasSubstr("[adapter]\n"), HasSubstr("kind = \"lora\"\nrank = 12\n"), HasSubstr("alpha = 24\n"),
+              AllOf(HasSubstr("[adapter]\n"), HasSubstr("kind = \"lora\"\nrank = 16\n"), HasSubstr("alpha = 32\n"),
                     HasSubstr("compute = \"bf16\"\n"), HasSubstr("frozen = \"bf16\"\n"), HasSubstr("2e-4 * warmup"),
-                    HasSubstr("first = { seed = \"model\" }"), Not(HasSubstr("3e-4"))));
+                    HasSubstr("/model\" }\n\n[adapter]\n"), Not(HasSubstr("3e-4"))));
   const Outcome checked = RunProcess(training_.Command("check", {"--strict"}));
   EXPECT_EQ(checked.status, 0) << checked.err;
   EXPECT_EQ(checked.err, "");
@@ -65,6 +64,11 @@ TEST_F(NewAdapter, KeepsTypesOfOtherModels) {
   }
 }
 
+TEST_F(NewAdapter, HasRankOfNarrowProjections) {
+  ASSERT_EQ(New({"--from", SHARDC_SOURCE_DIR "/tests/support/published", "--adapter"}).status, 0);
+  EXPECT_THAT(ReadText(training_ / "tiny.toml"), HasSubstr("rank = 8\n"));
+}
+
 TEST_F(NewAdapter, NeedsModel) {
   const auto why = [&](const std::vector<std::string>& more) {
     const Outcome made = New(more);
@@ -77,6 +81,33 @@ TEST_F(NewAdapter, NeedsModel) {
   WriteText(training_ / "train.toml", "[model]\n");
   EXPECT_THAT(why({"--adapter", "--from", training_ / "train.toml"}),
               HasSubstr("is a configuration; name the model's"));
+}
+
+TEST_F(NewAdapter, SaysWhatQuantizedBaseTakesInBf16) {
+  PublishedFiles files = PublishedFiles::Make("llama", "BF16");
+  files.Write(training_ / "model");
+  ASSERT_EQ(New({"--from", training_ / "model", "--adapter"}).status, 0);
+  const std::vector<std::string> planned =
+      training_.Command("plan", {"--explain", "--format", "json", "--set", "mesh.dp=2"});
+  const auto json = nlohmann::json::parse(RunProcess(planned).out);
+  const auto memory = [&](const char* share) { return FormatMemory(Bytes{json.at(share).at("state_bytes")}); };
+  const std::string takes = fmt::format("a base in bf16 takes {} of each of 2 ranks, and what is trained beside it {}",
+                                        memory("frozen"), memory("trained"));
+  for (const char* word : {"adapter.load_in_4bit=true", "adapter.kind=qlora"}) {
+    const Outcome refused = RunProcess(training_.Command("check", {"--set", word, "--set", "mesh.dp=2"}));
+    EXPECT_EQ(refused.status, static_cast<int>(ExitCode::RecipeRejected));
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("[fewer-bits]"), HasSubstr(takes))) << word;
+  }
+  files.config["quantization_config"] = {{"bits", 4}};
+  files.Write(training_ / "model");
+  const Outcome refused = RunProcess(training_.Command("check", {"--set", "mesh.dp=2"}));
+  EXPECT_EQ(refused.status, static_cast<int>(ExitCode::RecipeRejected));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("[seed-fewer-bits]"), HasSubstr(takes)));
+  std::filesystem::remove(training_ / "tiny.toml");
+  const Outcome not_made = New({"--from", training_ / "model"});
+  EXPECT_EQ(not_made.status, static_cast<int>(ExitCode::Checkpoint));
+  EXPECT_THAT(not_made.err, AllOf(HasSubstr("the weights are quantized"), HasSubstr("a base in bf16 takes "),
+                                  HasSubstr(" of the one rank, and what is ")));
 }
 
 }  // namespace
