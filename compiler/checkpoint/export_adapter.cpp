@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/base/files.h"
+#include "compiler/checkpoint/adapter_stages.h"
 #include "compiler/checkpoint/checkpoint_file.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/merged_adapter.h"
@@ -74,12 +75,12 @@ static auto AsNumber(double number) -> nlohmann::ordered_json {
                                       : nlohmann::ordered_json(number);
 }
 
-static auto ConfigOf(const std::vector<Module>& modules, const Manifest& manifest, const AdapterSizes& sizes)
-    -> std::string {
+static auto ConfigOf(const std::vector<Module>& modules, const Manifest& manifest, const AdapterSizes& sizes,
+                     const std::string& base) -> std::string {
   nlohmann::ordered_json config;
   config["peft_type"] = "LORA";
   config["task_type"] = "CAUSAL_LM";
-  config["base_model_name_or_path"] = nullptr;
+  config["base_model_name_or_path"] = base.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(base);
   config["r"] = sizes.rank;
   config["lora_alpha"] = AsNumber(sizes.alpha);
   config["lora_dropout"] = 0.0;
@@ -100,16 +101,6 @@ static auto ConfigOf(const std::vector<Module>& modules, const Manifest& manifes
     }
   }
   return config.dump(2) + "\n";
-}
-
-/// Returns what the stage that a run continues had trained beside its adapters.
-static auto TrainedBefore(const std::string& checkpoint) -> std::vector<std::string> {
-  const std::string run_dir = RunDirOfCheckpoint(checkpoint);
-  auto record = run_dir.empty() ? Fail(ExitCode::Checkpoint, "no record")
-                                : ReadFile(run_dir + "/" + SeedRecordName, MaxManifestBytes);
-  const auto seed = record ? SeedContentsFromRecord(*std::move(record)) : record.error();
-  return seed ? ReadKeys(seed->manifest.recipe).keys.adapter.train_also.value_or(std::vector<std::string>())
-              : std::vector<std::string>();
 }
 
 /// Copies tensors of f32 to a file, a block at a time.
@@ -155,15 +146,17 @@ auto ExportAdapter(const std::string& checkpoint, const Manifest& manifest, cons
     -> ErrorOr<AdapterExport> {
   FAIL_IF(!HasAdapters(manifest), ExitCode::Usage, "{} has no adapters; leave out --adapter", checkpoint);
   const PlanKeys keys = ReadKeys(manifest.recipe).keys;
-  auto also = keys.adapter.train_also.value_or(std::vector<std::string>());
-  if (also.empty()) {
-    also = TrainedBefore(checkpoint);
-  }
+  const AdapterStages stages = AdapterStagesOf(checkpoint, manifest);
   FAIL_IF(
-      !also.empty(), ExitCode::Usage,
+      !stages.train_also.empty(), ExitCode::Usage,
       "parameters were trained beside the adapters (adapter.train_also = {}), which an adapter of peft has no place "
       "for here; write a whole model by --merge",
-      WriteToml(also));
+      WriteToml(stages.train_also));
+  FAIL_IF(
+      !stages.lost.empty(), ExitCode::Usage,
+      "the run before {} has no record where it was, which would say whether more than adapters was trained; put its "
+      "directory back, or write a whole model by --merge",
+      stages.lost);
   auto directory = OpenDirectory(PosixFs(), checkpoint);
   if (!directory) {
     return Error{ExitCode::Checkpoint, directory.error().message};
@@ -176,7 +169,7 @@ auto ExportAdapter(const std::string& checkpoint, const Manifest& manifest, cons
   const AdapterSizes sizes = ResolveAdapters(keys);
   ASSIGN_OR_RETURN(auto made, NewDirectory::Make(output));
   ASSIGN_OR_RETURN(auto config, AtomicFile::CreateAt(made.directory(), "adapter_config.json"));
-  RETURN_IF_ERROR(config.Append(ConfigOf(ModulesOf(manifest, sizes), manifest, sizes)));
+  RETURN_IF_ERROR(config.Append(ConfigOf(ModulesOf(manifest, sizes), manifest, sizes, stages.base)));
   RETURN_IF_ERROR(config.Commit());
   auto result = WriteTensors(*directory, manifest, made.directory());
   if (result) {
