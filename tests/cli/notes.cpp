@@ -144,6 +144,10 @@ TEST_F(Notes, RoundedSeedIsTold) {
   EXPECT_THAT(Ask({"check", recipe}, {"precision.master=bf16"}).err,
               HasSubstr(" parameters are kept in fewer bits than the seed holds, so that their values are rounded; set "
                         "precision.master\n"));
+  EXPECT_THAT(Ask({"check", recipe}, {"optimizer.frozen=[\"*norm.weight\"]", "precision.frozen=bf16"}).err,
+              AllOf(HasSubstr(" frozen parameters are kept in fewer bits than the seed holds, so that their values are "
+                              "rounded; set precision.frozen\n"),
+                    Not(HasSubstr("set precision.master"))));
 }
 
 }  // namespace
