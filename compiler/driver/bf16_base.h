@@ -7,8 +7,8 @@
 namespace shardc {
 
 /// Returns "a base in bf16 takes 1.87 GiB of each of 8 ranks, and what is trained beside it 80.0 MiB": what the plan of
-/// the recipe keeps, from scratch, with adapters if nothing in it is frozen. Empty if the recipe has other faults than
-/// words that ask for such weights. `overrides` are those of the command line.
+/// the recipe keeps, computed in bf16 and from scratch, with adapters if nothing in it is frozen. Empty if the recipe
+/// has other faults than words that ask for such weights. `overrides` are those of the command line.
 auto Bf16BaseText(const std::string& path, const std::string& text, const std::vector<std::string>& overrides)
     -> std::string;
 

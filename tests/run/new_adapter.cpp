@@ -53,7 +53,8 @@ TEST_F(NewAdapter, TrainsBesideModelInBf16) {
 TEST_F(NewAdapter, KeepsTypesOfOtherModels) {
   PublishedFiles mixed = PublishedFiles::Make("llama", "BF16");
   mixed.tensors["model.norm.weight"] = PublishedFiles::Make("llama", "F32").tensors.at("model.norm.weight");
-  for (const PublishedFiles& files : {PublishedFiles::Make("qwen2", "F32"), mixed}) {
+  for (const PublishedFiles& files :
+       {PublishedFiles::Make("qwen2", "F32"), PublishedFiles::Make("llama", "F16").Fused(), mixed}) {
     std::filesystem::remove_all(training_ / "model");
     std::filesystem::remove(training_ / "tiny.toml");
     files.Write(training_ / "model");
