@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "compiler/base/check.h"
 #include "compiler/base/glob.h"
@@ -49,7 +50,16 @@ auto ResolveAdapters(const PlanKeys& keys) -> AdapterSizes {
     sizes.overrides.push_back(
         {.match = table.match.value_or(""), .rank = table.rank.value_or(0), .alpha = table.alpha.value_or(0)});
   }
+  for (const std::string& name : adapter.fused.value_or(std::vector<std::string>())) {
+    std::ranges::copy_if(FusedModules(), std::back_inserter(sizes.fused),
+                         [&](const FusedModule& module) { return module.name == name; });
+  }
   return sizes;
+}
+
+auto DownOf(const AdapterSizes& sizes, std::string_view projection) -> std::string {
+  const std::string fused = FusedWeight(sizes.fused, projection);
+  return AdapterParameter(fused.empty() ? projection : fused, DownSuffix);
 }
 
 auto AdapterOf(const AdapterSizes& sizes, std::string_view projection) -> std::optional<LowRank> {

@@ -1,5 +1,5 @@
 // Low-rank adapters of projections, as the keys of [adapter] give them: a projection x W^T becomes
-// x W^T + scale (x A^T) B^T.
+// x W^T + scale (x A^T) B^T. The projections of a fused module share one A.
 //
 // Source: Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models"; Kalajdzievski 2023, "A Rank
 // Stabilization Scaling Factor for Fine-Tuning with LoRA"; names, shapes and initial values as huggingface/peft has
@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/keys/fused_modules.h"
 #include "compiler/keys/plan_keys.h"
 
 namespace shardc {
@@ -27,7 +28,8 @@ inline constexpr std::string_view UpInit = "0";
 /// the name ends in ".weight".
 auto AdapterParameter(std::string_view weight, std::string_view suffix) -> std::string;
 
-/// Returns the name of the projection of whose adapter a parameter is; empty for one that is of no adapter.
+/// Returns the name of the projection of whose adapter a parameter is, for a shared A that of the fused module; empty
+/// for one that is of no adapter.
 auto AdaptedBy(std::string_view parameter) -> std::string;
 
 struct AdapterSizes {
@@ -44,6 +46,8 @@ struct AdapterSizes {
   /// The scale is alpha / sqrt(rank), and alpha / rank else.
   bool scales_by_root = false;
   std::vector<Override> overrides;
+  /// Modules whose projections share one A.
+  std::vector<FusedModule> fused;
 };
 
 /// Returns the adapters with their defaults worked out.
@@ -56,6 +60,9 @@ struct LowRank {
 
   friend auto operator==(const LowRank&, const LowRank&) -> bool = default;
 };
+
+/// Returns the name of the A of a projection: its own, or that of its fused module.
+auto DownOf(const AdapterSizes& sizes, std::string_view projection) -> std::string;
 
 /// Returns the adapter of the projection with this name; nothing if it has none.
 auto AdapterOf(const AdapterSizes& sizes, std::string_view projection) -> std::optional<LowRank>;

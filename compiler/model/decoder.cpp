@@ -91,10 +91,13 @@ auto BlockBuilder::Linear(ValueId x, std::string_view name) const -> ValueId {
   if (!adapter) {
     return f.Linear(x, Weight(name), std::string(name));
   }
+  const std::string down = DownOf(m.adapter, weight);
+  const std::string_view end = ".weight";
   return f.Adapt(x, f.Linear(x, Weight(name), fmt::format("{}.base", name)),
-                 {.down = f.Parameter(AdapterParameter(weight, DownSuffix)),
+                 {.down = f.Parameter(down),
                   .up = f.Parameter(AdapterParameter(weight, UpSuffix)),
-                  .scale = adapter->scale},
+                  .scale = adapter->scale,
+                  .narrow = down.substr(prefix_.size(), down.size() - prefix_.size() - end.size())},
                  std::string(name));
 }
 

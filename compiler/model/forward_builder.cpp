@@ -67,11 +67,19 @@ auto ForwardBuilder::Linear(ValueId x, ValueId weight, const std::string& name) 
   return body.out;
 }
 
+auto ForwardBuilder::Narrow(ValueId x, const AdapterOperands& adapter) -> ValueId {
+  const auto [scaled, fresh] = narrow_.try_emplace(adapter.down);
+  if (fresh) {
+    const ValueId down = Linear(x, adapter.down, adapter.narrow);
+    const Value narrow = emitter_->plan().values[down];
+    scaled->second = emitter_->Alias(down, {narrow.dtype, narrow.shape}, narrow.name + ".scaled");
+    emitter_->Emit(op::Scale{.x = down, .y = scaled->second, .factor = adapter.scale});
+  }
+  return scaled->second;
+}
+
 auto ForwardBuilder::Adapt(ValueId x, ValueId y, const AdapterOperands& adapter, const std::string& name) -> ValueId {
-  const ValueId down = Linear(x, adapter.down, name + ".lora_A");
-  const Value narrow = emitter_->plan().values[down];
-  const ValueId scaled = emitter_->Alias(down, {narrow.dtype, narrow.shape}, narrow.name + ".scaled");
-  emitter_->Emit(op::Scale{.x = down, .y = scaled, .factor = adapter.scale});
+  const ValueId scaled = Narrow(x, adapter);
   const Value wide = emitter_->plan().values[y];
   const ValueId sum = emitter_->Alias(y, {wide.dtype, wide.shape}, prefix_ + name);
   emitter_->Emit(op::Matmul{.a = scaled,

@@ -18,11 +18,13 @@ struct HeadOperands {
 /// What a model's forward ends with: the model's own head, then those of ModelSizes::loss_heads.
 using ModelOutput = std::vector<HeadOperands>;
 
-/// The matrices A [R, K] and B [N, R] of an adapter.
+/// The matrices A [R, K] and B [N, R] of an adapter. Adapters of one x may share A.
 struct AdapterOperands {
   ValueId down;
   ValueId up;
   double scale = 0;
+  /// "self_attn.q_proj.lora_A", the name of x A^T.
+  std::string narrow;
 };
 
 /// Operands that say where tokens are in their documents.
@@ -72,6 +74,8 @@ class ForwardBuilder {
   /// x, or a cast of it that is made once.
   auto InType(ValueId x, DType dtype) -> ValueId;
   auto TypeOf(ValueId value) const -> DType { return emitter_->plan().values[value].dtype; }
+  /// Returns scale x A^T, which is made once for all adapters that share A.
+  auto Narrow(ValueId x, const AdapterOperands& adapter) -> ValueId;
   auto NewActivation(const ValueType& type, const std::string& name) -> ValueId;
 
   Emitter* emitter_;
@@ -82,6 +86,8 @@ class ForwardBuilder {
   std::string prefix_;
   /// By what was cast: there are two types, so one cast of each.
   std::unordered_map<ValueId, ValueId> casts_;
+  /// By A.
+  std::unordered_map<ValueId, ValueId> narrow_;
 };
 
 }  // namespace shardc

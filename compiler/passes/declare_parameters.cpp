@@ -10,6 +10,7 @@
 #include "compiler/keys/adapters.h"
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/choose_units.h"
+#include "compiler/passes/fused_adapters.h"
 #include "compiler/passes/init_values.h"
 #include "compiler/start/match_names.h"
 
@@ -44,10 +45,10 @@ static auto CheckAdapters(const AdapterSection& adapter, const ParameterSpecs& s
   std::map<std::string_view, const ParameterSpec*> spec_of;
   for (const ParameterSpec& spec : specs) {
     spec_of[spec.name] = &spec;
-    if (const std::string weight = AdaptedBy(spec.name); weight.empty()) {
+    if (AdaptedBy(spec.name).empty()) {
       of_model.push_back(spec.name);
-    } else if (adapted.empty() || adapted.back() != weight) {
-      adapted.push_back(spec_of.find(weight)->first);
+    } else if (spec.name.ends_with(UpSuffix)) {
+      adapted.push_back(spec_of.find(AdaptedBy(spec.name))->first);
     }
   }
   if (adapter.match.is_set) {
@@ -72,7 +73,7 @@ static auto CheckAdapters(const AdapterSection& adapter, const ParameterSpecs& s
                                     diags);
   for (size_t i = 0; i < adapted.size(); ++i) {
     const Dims& shape = spec_of.at(adapted[i])->shape;
-    const int64_t rank = spec_of.at(AdapterParameter(adapted[i], DownSuffix))->shape[0];
+    const int64_t rank = spec_of.at(AdapterParameter(adapted[i], UpSuffix))->shape[1];
     if (rank > std::min(shape[0], shape[1])) {
       const Located<int64_t>* const own = overrides[i] == NoRule ? nullptr : &adapter.override[overrides[i]].rank;
       diags.Report(own != nullptr && own->is_set ? own->at : adapter.rank.at, DiagnosticKind::AdapterRank, rank,
@@ -141,6 +142,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
       PatternsOf(recipe.optimizer.group), names,
       {.duplicate = DiagnosticKind::GroupDuplicate, .unused = DiagnosticKind::GroupUnused, .noun = "parameter"}, diags);
   const auto frozen = ChooseFrozen(recipe, specs, names, diags);
+  CheckFusedAdapters(specs, sizes, context);
   if (diags.has_errors()) {
     return Rejected();
   }

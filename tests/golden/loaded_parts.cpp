@@ -60,6 +60,31 @@ TEST(LoadedParts, FillFusedTensorsOfPhi3) {
                                      "seed('model.layers.0.mlp.gate_up_proj.weight', index(0) + 17, index(1))"}));
 }
 
+// A module's parts are in the order of its rows: exports put them together by that.
+TEST(LoadedParts, AreInTheOrderOfTheirModules) {
+  for (const FusedModule& module : FusedModules()) {
+    const ModelSizes sizes = SizesOfBlock();
+    const ParameterSpecs specs = ParametersOf(ModelFamilyOf(Family::Llama), sizes);
+    const LoadedParts parts = PartsOfClass(std::string(module.architecture));
+    std::map<std::string, std::map<int64_t, int64_t>> places;
+    for (size_t s = 0; s < specs.size(); ++s) {
+      const LoadedBlock block = *LoadedBlockOf(parts.rules[s]);
+      const std::string weight = FusedWeight({module}, specs[s].name);
+      EXPECT_TRUE(weight.empty() || weight == block.tensor) << specs[s].name;
+      if (!weight.empty()) {
+        EXPECT_EQ(block.indices[0].of, 0U) << specs[s].name;
+        places[weight][block.indices[0].begin] = PlaceInModule({module}, specs[s].name);
+      }
+    }
+    EXPECT_EQ(std::ssize(places), sizes.layers) << module.name;
+    for (const auto& [weight, of_module] : places) {
+      EXPECT_EQ(of_module.size(), module.parts.size()) << weight;
+      EXPECT_TRUE(std::ranges::is_sorted(of_module, {}, [](const auto& place) { return place.second; })) << weight;
+    }
+  }
+  EXPECT_EQ(FusedModules().size(), 2U);
+}
+
 TEST(LoadedParts, FillTransposedTensors) {
   // As GPT-2 keeps them: [inputs, outputs].
   const LoadedParts parts =

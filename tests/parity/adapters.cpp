@@ -33,7 +33,14 @@ struct AdapterRow {
   /// Globs over what is trained beside adapters.
   Sets also = {};
   bool tied = false;
+  /// The fused module of each projection that shares A.
+  std::map<std::string, std::string> fused = {};
 };
+static const std::map<std::string, std::string> Phi3Modules{{"q_proj", "qkv_proj"},
+                                                            {"k_proj", "qkv_proj"},
+                                                            {"v_proj", "qkv_proj"},
+                                                            {"gate_proj", "gate_up_proj"},
+                                                            {"up_proj", "gate_up_proj"}};
 static const std::vector<AdapterRow> AdapterRows{
     {"llama", {}, {{"*_proj", 2}}},
     {"tied llama, queries and values",
@@ -53,6 +60,20 @@ static const std::vector<AdapterRow> AdapterRows{
      {"model.family=qwen3", "adapter.train_also=[\"lm_head.weight\"]"},
      {{"*_proj", 2}},
      {"lm_head.weight"}},
+    // A scale of 1: queries and keys of one x A^T have large products, and with a larger one f32 itself moves far from
+    // f64 in 30 steps.
+    {"llama, one A for each module of Phi-3",
+     {"adapter.fused=[\"qkv_proj\", \"gate_up_proj\"]", "adapter.alpha=2", "adapter.scaling=rslora"},
+     {{"*_proj", 1}},
+     {},
+     false,
+     Phi3Modules},
+    {"tied llama, one A for attention alone",
+     {"adapter.fused=[\"qkv_proj\"]", "adapter.alpha=4", "adapter.override=[{match=\"*.gate_proj.weight\", rank=3}]"},
+     {{"*.gate_proj", 4 / 3.0}, {"*_proj", 1}},
+     {},
+     true,
+     {{"q_proj", "qkv_proj"}, {"k_proj", "qkv_proj"}, {"v_proj", "qkv_proj"}}},
 };
 
 struct AdapterMesh {
@@ -106,14 +127,17 @@ static auto CaseOf(const AdapterRow& row, const AdapterMesh& mesh, const Sets& m
 /// Runs a case, and tells LibTorch's model of the scales that the row expects.
 static auto TrainRow(const AdapterRow& row, const TrainingCase& training_case) -> TrainingRun {
   TrainingRun run = RunTraining(training_case);
-  constexpr std::string_view A = ".lora_A.weight";
+  constexpr std::string_view B = ".lora_B.weight";
   for (const auto& [name, numbers] : run.initial) {
-    if (name.ends_with(A)) {
-      const std::string module = name.substr(0, name.size() - A.size());
+    if (name.ends_with(B)) {
+      const std::string module = name.substr(0, name.size() - B.size());
       const auto scale =
           std::ranges::find_if(row.scales, [&](const auto& own) { return GlobMatches(own.first, module); });
       EXPECT_NE(scale, row.scales.end()) << "an adapter of " << module;
-      run.shape.adapters[module] = scale->second;
+      const size_t last = module.rfind('.') + 1;
+      const auto fused = row.fused.find(module.substr(last));
+      run.shape.adapters[module] = {.scale = scale->second,
+                                    .shared = fused == row.fused.end() ? "" : module.substr(0, last) + fused->second};
     }
   }
   return run;

@@ -90,12 +90,14 @@ class TorchLlama {
   }
   auto Linear(const at::Tensor& x, const std::string& name, int64_t width) const -> at::Tensor {
     const at::Tensor y = at::matmul(x, Weight(name + ".weight", {width, x.size(-1)}).t());
-    const auto scale = shape_.adapters.find(name);
-    if (scale == shape_.adapters.end()) {
+    const auto found = shape_.adapters.find(name);
+    if (found == shape_.adapters.end()) {
       return y;
     }
-    const at::Tensor low = at::matmul(x, Weight(name + ".lora_A.weight", {-1, x.size(-1)}).t());
-    return y + scale->second * at::matmul(low, Weight(name + ".lora_B.weight", {width, -1}).t());
+    const auto& [scale, shared] = found->second;
+    const at::Tensor low =
+        at::matmul(x, Weight((shared.empty() ? name : shared) + ".lora_A.weight", {-1, x.size(-1)}).t());
+    return y + scale * at::matmul(low, Weight(name + ".lora_B.weight", {width, -1}).t());
   }
   auto Norm(const at::Tensor& x, const std::string& name) const -> at::Tensor {
     const at::Tensor rstd = at::rsqrt(x.square().mean(-1, true) + shape_.norm_eps);

@@ -44,9 +44,13 @@ struct LlamaShape {
   /// As in Qwen3: a norm over each head of queries and keys before their rotation.
   bool head_norms = false;
   std::vector<HeadShape> loss_heads;
-  /// Scales of low-rank adapters, by module: x W^T + scale (x A^T) B^T, with MODULE.lora_A.weight and
-  /// MODULE.lora_B.weight.
-  std::map<std::string, double> adapters = {};
+  /// By module: x W^T + scale (x A^T) B^T, with MODULE.lora_A.weight, of the module's own or of one that it shares A
+  /// with, and MODULE.lora_B.weight.
+  struct Adapter {
+    double scale = 0;
+    std::string shared = {};
+  };
+  std::map<std::string, Adapter> adapters = {};
 };
 
 /// All sequences of a step, one after another, in the order of their sample numbers.
