@@ -62,13 +62,24 @@ static auto Takes(const published::ClassRow& row, const std::map<std::string, st
   });
 }
 
-auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype,
-                   const std::map<std::string, std::string>& special_tokens) -> ErrorOr<std::string> {
-  const auto row = std::ranges::find_if(published::ClassRows, [&](const published::ClassRow& each) {
-    return each.family == model.at("family") && Takes(each, model);
-  });
+auto ClassOfModel(const std::map<std::string, std::string>& model, std::string_view preferred)
+    -> ErrorOr<std::string_view> {
+  const auto computes = [&](const published::ClassRow& row) {
+    return row.family == model.at("family") && Takes(row, model);
+  };
+  auto row = std::ranges::find(published::ClassRows, preferred, &published::ClassRow::name);
+  if (row == published::ClassRows.end() || !computes(*row)) {
+    row = std::ranges::find_if(published::ClassRows, computes);
+  }
   FAIL_IF(row == published::ClassRows.end(), ExitCode::Usage, "transformers has no class for the family {}",
           model.at("family"));
+  return row->name;
+}
+
+auto ConfigOfModel(std::string_view architecture, const std::map<std::string, std::string>& model, DType dtype,
+                   const std::map<std::string, std::string>& special_tokens) -> ErrorOr<std::string> {
+  const auto row = std::ranges::find(published::ClassRows, architecture, &published::ClassRow::name);
+  CHECK(row != published::ClassRows.end(), "the class {}", architecture);
   ordered_json config{{"architectures", {row->name}}, {"model_type", row->model_type}};
   for (const published::SizeRow& size : published::SizeRows) {
     if (size.architecture == row->name) {

@@ -54,6 +54,12 @@ auto Convert(const float* from, int64_t count, std::byte* to) -> int64_t {
   return -1;
 }
 
+/// A tensor as the class has it: parameters one after another along the first dim.
+struct Written {
+  Dims shape;
+  std::vector<std::string> parts;
+};
+
 /// The weights of one file, in order.
 struct FilePlan {
   std::string name;
@@ -74,16 +80,20 @@ class Exporter {
               "weights are kept in {} and in {}, and a model has one type; choose one by --dtype", ToText(type_),
               ToText(tensor.dtype));
     }
-    const std::vector<FilePlan> plans = PlanFiles();
+    const auto seed = SeedOfCheckpoint(request_.checkpoint);
+    const Manifest* const base = seed && seed->published ? &*seed : nullptr;
     auto model = manifest_.model;
-    model["seq"] = std::to_string(LongestSeq());
+    model["seq"] = std::to_string(LongestSeq(base));
+    ASSIGN_OR_RETURN(const auto architecture, ClassOfModel(model, base != nullptr ? base->run_id : ClassOfAdapters()));
+    Fuse(architecture);
+    const std::vector<FilePlan> plans = PlanFiles();
     std::map<std::string, std::string> special_tokens;
     if (!request_.tokenizer.empty()) {
       const int64_t vocab = std::strtoll(model.at("vocab").c_str(), nullptr, 10);
       RETURN_IF_ERROR(CopyTokenizer(request_.tokenizer, directory_, vocab));
       ASSIGN_OR_RETURN(special_tokens, SpecialTokens(request_.tokenizer, vocab));
     }
-    ASSIGN_OR_RETURN(const auto config, ConfigOfModel(model, type_, special_tokens));
+    ASSIGN_OR_RETURN(const auto config, ConfigOfModel(architecture, model, type_, special_tokens));
     RETURN_IF_ERROR(Put(ConfigName, config));
     for (FilePlan plan : plans) {
       RETURN_IF_ERROR(WriteFile(plan));
@@ -96,34 +106,50 @@ class Exporter {
             "export a later checkpoint, or write --dtype f32",
             ToText(type_));
     RETURN_IF_ERROR(ReadAgain());
-    result_.num_tensors = std::ssize(manifest_.tensors);
+    result_.num_tensors = std::ssize(written_as_);
     result_.num_files = std::ssize(plans);
     return result_;
   }
 
  private:
   /// Returns the tokens of the longest sequence that the model takes: the most of what the run trained with, what the
-  /// recipe's preset has, and what the model has that the run began from.
-  auto LongestSeq() const -> int64_t {
+  /// recipe's preset has, and what the published model takes that the run began from, if there is one.
+  auto LongestSeq(const Manifest* base) const -> int64_t {
     int64_t longest = manifest_.data.seq;
     if (const auto name = ReadKeys(manifest_.recipe).keys.model.preset) {
       const PresetRow* const preset = PresetNamed(name->text());
       longest = std::max(longest, preset == nullptr ? 0 : preset->longest_seq);
     }
-    const std::string run_dir = RunDirOfCheckpoint(request_.checkpoint);
-    auto record = run_dir.empty() ? Fail(ExitCode::Checkpoint, "no record")
-                                  : ReadFile(run_dir + "/" + SeedRecordName, MaxManifestBytes);
-    const auto seed = record ? SeedContentsFromRecord(*std::move(record)) : record.error();
-    if (seed && seed->manifest.published) {
-      longest = std::max(longest, ReadKeys(seed->manifest.recipe).keys.model.seq.value_or(0));
+    return base == nullptr ? longest : std::max(longest, ReadKeys(base->recipe).keys.model.seq.value_or(0));
+  }
+
+  /// Returns the class whose modules adapter.fused names; empty without such a key.
+  auto ClassOfAdapters() const -> std::string_view {
+    const AdapterSizes adapters = ResolveAdapters(ReadKeys(manifest_.recipe).keys);
+    return adapters.fused.empty() ? std::string_view() : adapters.fused.front().architecture;
+  }
+
+  /// Puts the parameters together to the tensors that the class has.
+  auto Fuse(std::string_view architecture) -> void {
+    const std::vector<FusedModule> modules = FusedModulesOf(architecture);
+    for (const auto& [name, tensor] : manifest_.tensors) {
+      const std::string fused = FusedWeight(modules, name);
+      const auto [found, is_new] = written_as_.try_emplace(fused.empty() ? name : fused);
+      Written& written = found->second;
+      const Dims before = written.shape;
+      written.shape = tensor.shape;
+      written.shape[0] += is_new ? 0 : before[0];
+      written.parts.push_back(name);
     }
-    return longest;
+    for (auto& [name, written] : written_as_) {
+      std::ranges::sort(written.parts, {}, [&](const std::string& part) { return PlaceInModule(modules, part); });
+    }
   }
 
   auto PlanFiles() -> std::vector<FilePlan> {
     std::vector<FilePlan> plans(1);
     int64_t in_file = 0;
-    for (const auto& [name, tensor] : manifest_.tensors) {
+    for (const auto& [name, tensor] : written_as_) {
       const int64_t bytes = NumElements(tensor.shape) * SizeOf(type_);
       if (in_file > 0 && in_file + bytes > request_.max_file) {
         plans.emplace_back();
@@ -147,7 +173,9 @@ class Exporter {
     ASSIGN_OR_RETURN(auto file, AtomicFile::CreateAt(directory_, plan.name));
     RETURN_IF_ERROR(file.Append(header));
     for (const SafetensorsTensor& tensor : plan.tensors) {
-      RETURN_IF_ERROR(WriteTensor(tensor.name, file));
+      for (const std::string& part : written_as_.at(tensor.name).parts) {
+        RETURN_IF_ERROR(WriteTensor(part, file));
+      }
     }
     return file.Commit();
   }
@@ -226,15 +254,15 @@ class Exporter {
     const auto written = ReadPublishedModel(directory_);
     FAIL_IF(!written, ExitCode::InternalFault, "the model that was written cannot be read: {}",
             written.error().message);
-    for (const auto& [name, tensor] : manifest_.tensors) {
+    for (const auto& [name, tensor] : written_as_) {
       const auto found = written->tensors.find(name);
       FAIL_IF(found == written->tensors.end() || found->second.shape != tensor.shape, ExitCode::InternalFault,
               "{} was written in another shape, or not at all", name);
     }
-    return written->tensors.size() == manifest_.tensors.size()
+    return written->tensors.size() == written_as_.size()
                ? Status(Success{})
                : Fail(ExitCode::InternalFault, "{} tensors were written of {}", written->tensors.size(),
-                      manifest_.tensors.size());
+                      written_as_.size());
   }
 
   const ExportRequest& request_;
@@ -243,6 +271,7 @@ class Exporter {
   CheckpointFiles files_;
   DType type_ = DType::F32;
   ExportResult result_;
+  std::map<std::string, Written> written_as_;
   bool has_merged_ = false;
   /// Blocks as they are stored, in f32, and as they are written.
   std::vector<std::byte> stored_;

@@ -31,10 +31,15 @@ auto IsQuantized(std::string_view text) -> bool;
 /// Reads the text of a config.json. Errors: ExitCode::Checkpoint, with key and remedy.
 auto ReadPublishedConfig(std::string_view text) -> ErrorOr<PublishedConfig>;
 
-/// Returns the text of a config.json for a model of ours: `model` is the line `model` of a plan, `dtype` the type of
-/// the weights, `special_tokens` what SpecialTokens returns: those that it lacks are null. Its spelling is one that
-/// transformers 4 and 5 read. Errors: Usage, where no config.json says what the model computes.
-auto ConfigOfModel(const std::map<std::string, std::string>& model, DType dtype,
+/// Returns the class by which a model of ours is written, where `model` is the line `model` of a plan: the preferred
+/// one, if it computes the family with these sizes, or else the first that does. Errors: Usage.
+auto ClassOfModel(const std::map<std::string, std::string>& model, std::string_view preferred)
+    -> ErrorOr<std::string_view>;
+
+/// Returns the text of a config.json of this class for a model of ours: `model` is the line `model` of a plan, `dtype`
+/// the type of the weights, `special_tokens` what SpecialTokens returns: those that it lacks are null. Its spelling is
+/// one that transformers 4 and 5 read. Errors: Usage, where no config.json says what the model computes.
+auto ConfigOfModel(std::string_view architecture, const std::map<std::string, std::string>& model, DType dtype,
                    const std::map<std::string, std::string>& special_tokens) -> ErrorOr<std::string>;
 
 /// Returns true for a tensor that transformers computes and does not load: HF_BUFFER.

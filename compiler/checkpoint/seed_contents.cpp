@@ -36,6 +36,14 @@ auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string {
   return !unknown && std::filesystem::exists(folder / SeedRecordName, unknown) ? folder.string() : "";
 }
 
+auto SeedOfCheckpoint(const std::string& checkpoint) -> std::optional<Manifest> {
+  const std::string run_dir = RunDirOfCheckpoint(checkpoint);
+  auto record = run_dir.empty() ? Fail(ExitCode::Checkpoint, "no record")
+                                : ReadFile(run_dir + "/" + SeedRecordName, MaxManifestBytes);
+  auto seed = record ? SeedContentsFromRecord(*std::move(record)) : record.error();
+  return seed ? std::optional(std::move(seed->manifest)) : std::nullopt;
+}
+
 auto SeedContentsFromRecord(std::string text) -> ErrorOr<SeedContents> {
   ASSIGN_OR_RETURN(auto manifest, ManifestFromText(text));
   RETURN_IF_ERROR(CheckCover(manifest));

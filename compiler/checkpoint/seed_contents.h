@@ -3,6 +3,7 @@
 // in a file says the file's header in both cases.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "compiler/base/error_or.h"
@@ -27,6 +28,9 @@ auto ReadSeedContents(const Descriptor& directory) -> ErrorOr<SeedContents>;
 
 /// Returns the run directory that a checkpoint lies in, if that has a record of its seed; else an empty text.
 auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string;
+
+/// Returns what the run of a checkpoint has on record of its seed; nothing without a record that reads.
+auto SeedOfCheckpoint(const std::string& checkpoint) -> std::optional<Manifest>;
 
 /// Reads what a run put on record. Errors: as ManifestFromText.
 auto SeedContentsFromRecord(std::string text) -> ErrorOr<SeedContents>;

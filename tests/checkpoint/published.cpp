@@ -196,7 +196,8 @@ TEST(PublishedConfig, RefusesWhatChangesTheForward) {
 }
 
 TEST(PublishedConfig, WritesFloatsWithPoint) {
-  const auto config = ConfigOfModel({{"family", "llama"},
+  const auto config = ConfigOfModel("LlamaForCausalLM",
+                                    {{"family", "llama"},
                                      {"layers", "2"},
                                      {"hidden", "32"},
                                      {"heads", "4"},
