@@ -72,6 +72,7 @@ auto AdapterStagesOf(const std::string& checkpoint, const Manifest& manifest) ->
     const std::string start = StartOf(stage);
     if (before->manifest.published) {
       stages.base = start;
+      stages.architecture = before->manifest.run_id;
       break;
     }
     run_dir = RunBefore(run_dir, start);

@@ -14,6 +14,8 @@ struct AdapterStages {
   /// The path of the model of Hugging Face that the first stage began from, as its recipe gave it; empty if that began
   /// from scratch or from a checkpoint.
   std::string base;
+  /// The class of that model, "Phi3ForCausalLM"; empty with it.
+  std::string architecture;
   /// The id of the run before which a stage's record is not there; empty if all of them are.
   std::string lost;
 };

@@ -14,8 +14,9 @@ struct AdapterExport {
 };
 
 /// Writes the adapters to a directory that appears whole or not at all. Names, shapes, types and keys are those of peft
-/// 0.21. Memory: 64 MiB and the largest tensor. Errors: Usage, also where other parameters were trained beside them,
-/// which the format has no place for; Checkpoint, Environment.
+/// 0.21; of projections that share an A they are one module. Memory: 64 MiB and the largest tensor. Errors: Usage, also
+/// where other parameters were trained beside them, which the format has no place for, and where the base of the run
+/// has other modules; Checkpoint, Environment.
 auto ExportAdapter(const std::string& checkpoint, const Manifest& manifest, const std::string& output)
     -> ErrorOr<AdapterExport>;
 

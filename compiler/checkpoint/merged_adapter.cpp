@@ -1,6 +1,7 @@
 #include "compiler/checkpoint/merged_adapter.h"
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/keys/adapters.h"
 
@@ -23,21 +24,26 @@ static auto ReadWhole(CheckpointFiles* files, const Manifest& manifest, const st
 
 auto CheckAdapters(const Manifest& manifest) -> Status {
   const AdapterSizes sizes = ResolveAdapters(ReadKeys(manifest.recipe).keys);
+  std::set<std::string> used;
   for (const auto& [name, tensor] : manifest.tensors) {
-    const std::string weight = AdaptedBy(name);
-    if (weight.empty()) {
+    if (!name.ends_with(UpSuffix)) {
       continue;
     }
+    const std::string weight = AdaptedBy(name);
     const auto base = manifest.tensors.find(weight);
-    const auto down = manifest.tensors.find(AdapterParameter(weight, DownSuffix));
-    const auto up = manifest.tensors.find(AdapterParameter(weight, UpSuffix));
+    const auto down = manifest.tensors.find(DownOf(sizes, weight));
     const auto adapter = AdapterOf(sizes, weight);
-    const bool is_sound = base != manifest.tensors.end() && down != manifest.tensors.end() &&
-                          up != manifest.tensors.end() && adapter && base->second.shape.size() == 2 &&
+    const bool is_sound = base != manifest.tensors.end() && down != manifest.tensors.end() && adapter &&
+                          base->second.shape.size() == 2 &&
                           down->second.shape == Dims{adapter->rank, base->second.shape[1]} &&
-                          up->second.shape == Dims{base->second.shape[0], adapter->rank};
+                          tensor.shape == Dims{base->second.shape[0], adapter->rank};
     FAIL_IF(!is_sound, ExitCode::Checkpoint, "the adapter of {} is not what the checkpoint's [adapter] says of it",
             weight);
+    used.insert(down->first);
+  }
+  for (const auto& [name, tensor] : manifest.tensors) {
+    FAIL_IF(name.ends_with(DownSuffix) && !used.contains(name), ExitCode::Checkpoint,
+            "no projection of the checkpoint has {}", name);
   }
   return Success{};
 }
@@ -46,14 +52,15 @@ auto MergedAdapter::Read(CheckpointFiles* files, const Manifest& manifest, const
     -> ErrorOr<MergedAdapter> {
   MergedAdapter merged;
   constexpr std::string_view Weight = ".weight";
-  const auto down =
-      weight.ends_with(Weight) ? manifest.tensors.find(AdapterParameter(weight, DownSuffix)) : manifest.tensors.end();
-  if (down == manifest.tensors.end()) {
+  const auto up =
+      weight.ends_with(Weight) ? manifest.tensors.find(AdapterParameter(weight, UpSuffix)) : manifest.tensors.end();
+  if (up == manifest.tensors.end()) {
     return merged;
   }
-  const auto up = manifest.tensors.find(AdapterParameter(weight, UpSuffix));
-  const auto adapter = AdapterOf(ResolveAdapters(ReadKeys(manifest.recipe).keys), weight);
-  CHECK(up != manifest.tensors.end() && adapter, "the adapter of {} came this far", weight);
+  const AdapterSizes sizes = ResolveAdapters(ReadKeys(manifest.recipe).keys);
+  const auto down = manifest.tensors.find(DownOf(sizes, weight));
+  const auto adapter = AdapterOf(sizes, weight);
+  CHECK(down != manifest.tensors.end() && adapter, "the adapter of {} came this far", weight);
   ASSIGN_OR_RETURN(merged.down_, ReadWhole(files, manifest, down->first));
   ASSIGN_OR_RETURN(merged.up_, ReadWhole(files, manifest, up->first));
   merged.rank_ = adapter->rank;

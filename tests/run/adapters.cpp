@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 const Sets AdapterSets{"train.eval_every=0", "checkpoint.every=2"};
 
@@ -55,6 +56,43 @@ class AdapterBase {
   Training training_;
 };
 
+/// Expects that each matrix with an adapter is W + scale B A in the merged model, and that the rest is the base.
+/// `scale`: by rank. Returns how many have one.
+auto ExpectSums(const PublishedTensors& base, const PublishedTensors& adapter, const PublishedTensors& merged,
+                double (*scale)(int64_t rank)) -> size_t {
+  EXPECT_EQ(merged.size(), base.size());
+  size_t num_adapted = 0;
+  for (const auto& [name, weight] : base) {
+    std::vector<float> expected = FloatsOf(weight);
+    const std::string module = "base_model.model." + name.substr(0, name.rfind(".weight"));
+    const auto a = adapter.find(module + ".lora_A.weight");
+    if (a == adapter.end()) {
+      EXPECT_EQ(FloatsOf(merged.at(name)), expected) << name;
+      continue;
+    }
+    ++num_adapted;
+    const std::vector<float> down = FloatsOf(a->second);
+    const std::vector<float> up = FloatsOf(adapter.at(module + ".lora_B.weight"));
+    const auto rank = static_cast<size_t>(a->second.shape[0]);
+    const auto inputs = static_cast<size_t>(a->second.shape[1]);
+    EXPECT_EQ(up.size(), expected.size() / inputs * rank) << name;
+    const std::vector<float> sum = FloatsOf(merged.at(name));
+    bool moves = false;
+    for (size_t e = 0; e < expected.size(); ++e) {
+      double product = 0;
+      for (size_t r = 0; r < rank; ++r) {
+        product += static_cast<double>(up[e / inputs * rank + r]) * down[r * inputs + e % inputs];
+      }
+      EXPECT_NEAR(sum[e], expected[e] + scale(a->second.shape[0]) * product, 1e-6 * (1 + std::abs(expected[e])))
+          << name;
+      moves |= sum[e] != expected[e];
+    }
+    EXPECT_TRUE(moves) << name;
+  }
+  EXPECT_EQ(2 * num_adapted, adapter.size());
+  return num_adapted;
+}
+
 TEST(AdapterRuns, MergeIsTheSumOfBaseAndAdapter) {
   const AdapterBase base;
   const auto weights = ReadSafetensors(base.path() + "/model.safetensors");
@@ -80,36 +118,84 @@ TEST(AdapterRuns, MergeIsTheSumOfBaseAndAdapter) {
               json({"down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"}));
 
     const auto adapter = ReadSafetensors(tuned / "adapter/adapter_model.safetensors");
-    const auto sums = ReadSafetensors(tuned / "merged/model.safetensors");
-    ASSERT_EQ(sums.size(), weights.size());
-    size_t num_adapted = 0;
-    for (const auto& [name, weight] : weights) {
-      std::vector<float> expected = FloatsOf(weight);
-      const std::string module = "base_model.model." + name.substr(0, name.rfind(".weight"));
-      if (const auto a = adapter.find(module + ".lora_A.weight"); a != adapter.end()) {
-        ++num_adapted;
-        const std::vector<float> down = FloatsOf(a->second);
-        const std::vector<float> up = FloatsOf(adapter.at(module + ".lora_B.weight"));
-        const auto rank = static_cast<size_t>(a->second.shape[0]);
-        const auto inputs = static_cast<size_t>(a->second.shape[1]);
-        EXPECT_EQ(rank, name == "model.layers.0.mlp.down_proj.weight" ? 2U : 4U);
-        const double scale = 8 / std::sqrt(static_cast<double>(rank));
-        const std::vector<float> sum = FloatsOf(sums.at(name));
-        bool moves = false;
-        for (size_t e = 0; e < expected.size(); ++e) {
-          double product = 0;
-          for (size_t r = 0; r < rank; ++r) {
-            product += static_cast<double>(up[e / inputs * rank + r]) * down[r * inputs + e % inputs];
-          }
-          EXPECT_NEAR(sum[e], expected[e] + scale * product, 1e-6 * (1 + std::abs(expected[e]))) << name;
-          moves |= sum[e] != expected[e];
-        }
-        EXPECT_TRUE(moves) << name;
-      } else {
-        EXPECT_EQ(FloatsOf(sums.at(name)), expected) << name;
-      }
-    }
-    EXPECT_EQ(2 * num_adapted, adapter.size());
+    EXPECT_EQ(adapter.at("base_model.model.model.layers.0.mlp.down_proj.lora_A.weight").shape[0], 2);
+    EXPECT_EQ(adapter.at("base_model.model.model.layers.1.mlp.down_proj.lora_A.weight").shape[0], 4);
+    EXPECT_EQ(ExpectSums(weights, adapter, ReadSafetensors(tuned / "merged/model.safetensors"),
+                         [](int64_t rank) { return 8 / std::sqrt(static_cast<double>(rank)); }),
+              14U);
+  }
+}
+
+/// Returns the sets of a run from a model of type phi3 that Fused() made.
+auto FusedRun(const std::string& model, const Sets& more) -> Sets {
+  Sets sets{"model.vocab=257", "model.hidden=60",     "model.heads=4",         "model.kv_heads=2",  "model.head_dim=12",
+            "model.ffn=102",   "model.norm_eps=1e-5", "model.rope_theta=5000", "optimizer.lr=1e-3", "train.steps=4"};
+  sets.insert(sets.end(), more.begin(), more.end());
+  return AdapterRun(model, sets);
+}
+
+TEST(AdapterRuns, FusedModulesAreExportedAsTheBaseHasThem) {
+  const TemporaryFolder folder;
+  const PublishedFiles files = PublishedFiles::Make("llama", "F32").Fused();
+  files.Write(folder / "model");
+  for (const Sets& mesh : {Sets{"mesh.dp=2"}, Sets{"mesh.dp=1", "mesh.tp=2"}}) {
+    const Training tuned(
+        FusedRun(folder / "model", AdapterBase::With(mesh, {R"(adapter.fused=["qkv_proj", "gate_up_proj"])",
+                                                            R"(adapter.override=[{match="*.1.mlp.*", rank=2}])"})));
+    const Outcome outcome = tuned.Run();
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, Not(HasSubstr("adapter-modules")));
+    const Outcome exported = ExportAs(tuned / "run", tuned / "adapter", "--adapter");
+    ASSERT_EQ(exported.status, 0) << exported.err;
+    const json config = json::parse(ReadText(tuned / "adapter/adapter_config.json"));
+    EXPECT_EQ(config.at("target_modules"), json({"down_proj", "gate_up_proj", "o_proj", "qkv_proj"}));
+    EXPECT_EQ(config.at("rank_pattern"),
+              json({{"model.layers.1.mlp.down_proj", 2}, {"model.layers.1.mlp.gate_up_proj", 2}}));
+    const auto adapter = ReadSafetensors(tuned / "adapter/adapter_model.safetensors");
+    const auto shape_of = [&](const std::string& name) {
+      return adapter.at("base_model.model.model.layers." + name).shape;
+    };
+    EXPECT_EQ(shape_of("0.self_attn.qkv_proj.lora_A.weight"), (std::vector<int64_t>{4, 60}));
+    EXPECT_EQ(shape_of("0.self_attn.qkv_proj.lora_B.weight"), (std::vector<int64_t>{96, 4}));
+    EXPECT_EQ(shape_of("1.mlp.gate_up_proj.lora_B.weight"), (std::vector<int64_t>{204, 2}));
+
+    const Outcome merged = ExportAs(tuned / "run", tuned / "merged", "--merge");
+    ASSERT_EQ(merged.status, 0) << merged.err;
+    EXPECT_THAT(merged.out, HasSubstr("15 tensors of"));
+    EXPECT_EQ(json::parse(ReadText(tuned / "merged/config.json")).at("architectures"), json({"Phi3ForCausalLM"}));
+    EXPECT_EQ(ExpectSums(files.tensors, adapter, ReadSafetensors(tuned / "merged/model.safetensors"),
+                         [](int64_t rank) { return 8 / static_cast<double>(rank); }),
+              8U);
+  }
+}
+
+TEST(AdapterRuns, ModulesThatTheBaseLacksAreNotExported) {
+  const TemporaryFolder folder;
+  PublishedFiles::Make("llama", "F32").Fused().Write(folder / "fused");
+  PublishedFiles::Make("llama", "F32").Write(folder / "apart");
+  struct Case {
+    const char* model;
+    const char* fused;
+    const char* warning;
+    const char* message;
+  };
+  for (
+      const Case& c :
+      {Case{
+           "fused", R"(adapter.fused=["gate_up_proj"])",
+           R"(the projections of its qkv_proj have an A each [adapter-modules])",
+           R"(is a Phi3ForCausalLM, which has no model.layers.0.self_attn.k_proj for peft to adapt; write a whole model by --merge, or train with adapter.fused = ["qkv_proj", "gate_up_proj"])"},
+       Case{"apart", R"(adapter.fused=["qkv_proj"])", "LlamaForCausalLM has no qkv_proj [adapter-modules]",
+            "is a LlamaForCausalLM, which has no model.layers.0.self_attn.qkv_proj for peft to adapt; write a whole "
+            "model by --merge, or train without adapter.fused"}}) {
+    const Training tuned(FusedRun(folder / c.model, {c.fused}));
+    const Outcome outcome = tuned.Run();
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(c.warning));
+    const Outcome adapter = ExportAs(tuned / "run", tuned / "adapter", "--adapter");
+    EXPECT_EQ(adapter.status, static_cast<int>(ExitCode::Usage));
+    EXPECT_THAT(adapter.err, HasSubstr(c.message));
+    EXPECT_EQ(ExportAs(tuned / "run", tuned / "merged", "--merge").status, 0);
   }
 }
 
@@ -145,6 +231,7 @@ TEST(AdapterRuns, AnotherScaleOrRankIsAnotherModel) {
                         Case{"adapter.scaling=rslora", "q_proj.weight is 2 in the checkpoint, 4 in this run"},
                         Case{"adapter.rank=2", "checkpoint of another model"},
                         Case{"precision.frozen=bf16", "`precision.frozen` is another"},
+                        Case{R"(adapter.fused=["qkv_proj"])", "the plan needs, and it lacks: model.layers.0"},
                         Case{R"(adapter.train_also=["*norm.weight"])", "`adapter.train_also` is another"}}) {
     const Outcome outcome = tuned.Run("run", {c.set});
     EXPECT_EQ(outcome.status, static_cast<int>(ExitCode::Checkpoint)) << c.set;

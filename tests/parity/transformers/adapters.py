@@ -27,6 +27,8 @@ NORM_TOLERANCE = 1e-4
 LOGIT_TOLERANCE = 1e-4
 # Of merged elements: sums of f32 in another order lie on the other side of a border of bf16, by one unit in its last place.
 MERGED_TOLERANCE = 1e-4
+# The modules of Phi-3 that are several projections of shardc's llama, one after another.
+FUSED = {"qkv_proj": ["q_proj", "k_proj", "v_proj"], "gate_up_proj": ["gate_proj", "up_proj"]}
 ALL = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj".split()
 # Keys of [adapter], and what peft has for them.
 ADAPTERS = {
@@ -35,8 +37,11 @@ ADAPTERS = {
                                    dict(r=4, lora_alpha=6, use_rslora=True, target_modules=["q_proj", "v_proj"])),
     "own ranks": ('rank = 4\nalpha = 8\n[[adapter.override]]\nmatch = "*.down_proj.weight"\nrank = 2\nalpha = 3\n',
                   dict(r=4, lora_alpha=8, target_modules=ALL, rank_pattern={"down_proj": 2}, alpha_pattern={"down_proj": 3})),
+    "one A for each module": ('rank = 4\nalpha = 8\nfused = ["qkv_proj", "gate_up_proj"]\n',
+                              dict(r=4, lora_alpha=8, target_modules=["qkv_proj", "o_proj", "gate_up_proj", "down_proj"])),
 }
-CASES = [("llama", "all, rank 4"), ("llama", "queries and values, rslora"), ("qwen2", "all, rank 4"), ("qwen3", "own ranks")]
+CASES = [("llama", "all, rank 4"), ("llama", "queries and values, rslora"), ("qwen2", "all, rank 4"), ("qwen3", "own ranks"),
+         ("phi3", "one A for each module")]
 RULE_OF_B = compare.RULE.format(match="*.lora_B.weight", value="normal(0, 0.1)")
 
 
@@ -52,13 +57,25 @@ def train(family, tied, mesh, keys, steps, **changes):
     rules = compare.RULE.format(match="*.bias", value="normal(0, 0.5)") if family == "qwen2" else ""
     rules += "" if tied else compare.RULE.format(match="lm_head.weight", value="normal(0, 1 / sqrt(fan_in))")
     sizes = compare.toml(dict(SIZES, rope_theta=compare.ROPE_THETA, norm_eps=compare.NORM_EPS))
-    settings = dict(compare.OPTIMIZER, family=family, sizes=sizes, tied=str(tied).lower(), batch=GLOBAL, steps=steps,
+    settings = dict(compare.OPTIMIZER, family="llama" if family == "phi3" else family, sizes=sizes, tied=str(tied).lower(), batch=GLOBAL, steps=steps,
                     more_rules=rules + RULE_OF_B, mesh=compare.toml(mesh), eps=1e-6)
     recipe, run_dir = SCRATCH / "run.toml", SCRATCH / "run"
     recipe.write_text((compare.MODEL + compare.TRAINING).format(**dict(settings, **changes)) + f'\n[adapter]\nkind = "lora"\n{keys}')
     shutil.rmtree(run_dir, ignore_errors=True)
     shardc("run", recipe, "--run-dir", run_dir)
     return compare.steps_of(run_dir)
+
+
+def saved_tensors(family):
+    """The parameters of the last checkpoint, by the names that transformers and peft have."""
+    import torch
+
+    tensors = compare.saved_tensors(max((SCRATCH / "run" / "checkpoints").glob("step-*")))
+    for module, parts in FUSED.items() if family == "phi3" else ():
+        for first in [name for name in tensors if f".{parts[0]}." in name]:
+            own = [tensors.pop(first.replace(parts[0], part)) for part in parts]
+            tensors[first.replace(parts[0], module)] = torch.cat(own)
+    return tensors
 
 
 def peft_model(family, tied, tensors, config):
@@ -102,7 +119,7 @@ def train_peft(model, tokens):
     return losses, norms
 
 
-def open_exports(tied):
+def open_exports(family, tied):
     """Compares the exports of the last run with peft: the largest difference of a logit, and the share of merged elements that do."""
     import peft
     import torch
@@ -116,7 +133,7 @@ def open_exports(tied):
     shardc("export", run, "-o", SCRATCH / "merged", "--merge", "--dtype", "bf16")
     shardc("export", run, "-o", SCRATCH / "merged_f32", "--merge", "--dtype", "f32")
     # The base, by the model that transformers has in the merged one's configuration and the numbers of the checkpoint.
-    tensors = compare.saved_tensors(max((run / "checkpoints").glob("step-*")))
+    tensors = saved_tensors(family)
     base = transformers.AutoModelForCausalLM.from_pretrained(SCRATCH / "merged_f32", dtype=torch.float32)
     base.load_state_dict({name: tensor.float() for name, tensor in tensors.items() if ".lora_" not in name}, strict=not tied)
     base.save_pretrained(SCRATCH / "base")
@@ -170,12 +187,12 @@ def main():
                 continue
             tied = i % 2 == 1
             train(family, tied, mesh, keys, steps=1, lr=0)
-            initial = compare.saved_tensors(max((SCRATCH / "run" / "checkpoints").glob("step-*")))
+            initial = saved_tensors(family)
             lines = train(family, tied, mesh, keys, STEPS)
             losses, norms = train_peft(peft_model(family, tied, initial, config), tokens)
             loss = compare.largest_difference([line["loss"] for line in lines], losses)
             norm = compare.largest_difference([line["grad_norm"] for line in lines], norms)
-            logits, merged, names = open_exports(tied)
+            logits, merged, names = open_exports(family, tied)
             row = f"| {family}{', tied' if tied else ''} | {adapters} | {mesh_name} |"
             print(f"{row} {losses[0]:.3f}, {losses[-1]:.3f} | {loss:.1e} | {norm:.1e} | {logits:.1e} | {merged:.1e} |", flush=True)
             if not (loss <= compare.LOSS_TOLERANCE and norm <= NORM_TOLERANCE and logits <= LOGIT_TOLERANCE and merged <= MERGED_TOLERANCE and not names):

@@ -33,7 +33,7 @@ OPTIMIZER = dict(lr=3e-3, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, cli
 ROPE_THETA = 1e6
 NORM_EPS = 1e-6
 
-FAMILIES = {"llama": "LlamaConfig", "qwen2": "Qwen2Config", "qwen3": "Qwen3Config"}
+FAMILIES = ["llama", "qwen2", "qwen3"]
 MESHES = {
     "one rank": dict(),
     "dp 2": dict(dp=2),
@@ -177,11 +177,11 @@ def config_of(family, tied, seq):
     """The configuration of transformers' model of the sizes above."""
     import transformers
 
-    return getattr(transformers, FAMILIES[family])(
+    return getattr(transformers, f"{family.capitalize()}Config")(
         num_hidden_layers=SIZES["layers"], hidden_size=SIZES["hidden"], num_attention_heads=SIZES["heads"],
         num_key_value_heads=SIZES["kv_heads"], head_dim=SIZES["head_dim"], intermediate_size=SIZES["ffn"], vocab_size=SIZES["vocab"],
         max_position_embeddings=seq, rope_parameters={"rope_type": "default", "rope_theta": ROPE_THETA}, rms_norm_eps=NORM_EPS,
-        tie_word_embeddings=tied, attention_dropout=0.0)
+        tie_word_embeddings=tied, attention_dropout=0.0, pad_token_id=None, eos_token_id=None)
 
 
 def train_transformers(family, tied, initial, tokens):
