@@ -7,8 +7,8 @@
 #include <set>
 
 #include "compiler/base/files.h"
-#include "compiler/checkpoint/adapter_stages.h"
 #include "compiler/base/mapped.h"
+#include "compiler/checkpoint/adapter_stages.h"
 #include "compiler/checkpoint/checkpoint_file.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/merged_adapter.h"

@@ -15,6 +15,7 @@
 #include "compiler/base/family_keys.h"
 #include "compiler/base/files.h"
 #include "compiler/base/json_reader.h"
+#include "compiler/base/mapped.h"
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/printable.h"
 #include "compiler/base/text/joined.h"
@@ -29,6 +30,7 @@
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
+#include "compiler/keys/fused_modules.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/recipe/from_config.h"
 #include "compiler/recipe/presets.h"
@@ -264,6 +266,7 @@ static auto RecipeFrom(const NewOptions& options) -> ErrorOr<std::string> {
                      })};
   if (options.adapter) {
     model.adapter_rank = RankFor(values);
+    model.fused = Mapped<std::string>(FusedModulesOf(contents->manifest.run_id), &FusedModule::name);
   }
   model.lines = ModelLines(std::move(values));
   std::string text = StarterRecipe(model);

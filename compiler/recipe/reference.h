@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardc {
 
@@ -22,6 +23,8 @@ struct StarterModel {
   std::string start = {};
   /// The rank of adapters to train; nothing to train the whole model.
   std::optional<int64_t> adapter_rank = {};
+  /// Names of its modules that are several projections, which share one A of an adapter.
+  std::vector<std::string> fused = {};
   /// True if its files have bf16, so that frozen parameters lose nothing by it.
   bool is_bf16 = false;
 };

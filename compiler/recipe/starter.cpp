@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/keys/toml_value.h"
 #include "compiler/recipe/reference.h"
 
 namespace shardc {
@@ -31,6 +32,12 @@ static auto AdapterLines(const StarterModel& model) -> std::string {
   if (!model.adapter_rank) {
     return "";
   }
+  const std::string fused =
+      model.fused.empty() ? ""
+                          : fmt::format(
+                                "# Projections that are one module in the model's files share one A, as in peft.\n"
+                                "fused = {}\n",
+                                WriteToml(model.fused));
   return fmt::format(R"toml(
 [adapter]
 # The model stays as it is, and two narrow matrices beside each projection are trained. `shardc export --merge` adds them
@@ -39,9 +46,9 @@ kind = "lora"
 rank = {}
 # The product of the two is scaled by alpha / rank.
 alpha = {}
-# match = ["*.q_proj.weight", "*.v_proj.weight"]
+{}# match = ["*.q_proj.weight", "*.v_proj.weight"]
 )toml",
-                     *model.adapter_rank, 2 * *model.adapter_rank);
+                     *model.adapter_rank, 2 * *model.adapter_rank, fused);
 }
 
 /// Returns the lines of the learning rate.

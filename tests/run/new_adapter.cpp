@@ -50,17 +50,18 @@ TEST_F(NewAdapter, TrainsBesideModelInBf16) {
   EXPECT_THAT(merged.out, HasSubstr("14 with their adapters added"));
 }
 
-TEST_F(NewAdapter, KeepsTypesOfOtherModels) {
+TEST_F(NewAdapter, KeepsTypesAndModulesOfOtherModels) {
   PublishedFiles mixed = PublishedFiles::Make("llama", "BF16");
   mixed.tensors["model.norm.weight"] = PublishedFiles::Make("llama", "F32").tensors.at("model.norm.weight");
-  for (const PublishedFiles& files :
-       {PublishedFiles::Make("qwen2", "F32"), PublishedFiles::Make("llama", "F16").Fused(), mixed}) {
+  for (const auto& [files, fused] : {std::pair(PublishedFiles::Make("qwen2", "F32"), 0),
+                                     std::pair(PublishedFiles::Make("llama", "F16").Fused(), 1), std::pair(mixed, 0)}) {
     std::filesystem::remove_all(training_ / "model");
     std::filesystem::remove(training_ / "tiny.toml");
     files.Write(training_ / "model");
     ASSERT_EQ(New({"--from", training_ / "model", "--adapter"}).status, 0);
-    EXPECT_THAT(ReadText(training_ / "tiny.toml"),
-                AllOf(HasSubstr("[adapter]\n"), HasSubstr("compute = \"fp32\"\n"), Not(HasSubstr("frozen ="))));
+    const std::string recipe = ReadText(training_ / "tiny.toml");
+    EXPECT_THAT(recipe, AllOf(HasSubstr("[adapter]\n"), HasSubstr("compute = \"fp32\"\n"), Not(HasSubstr("frozen ="))));
+    EXPECT_EQ(recipe.find("\nfused = [\"qkv_proj\", \"gate_up_proj\"]\n") != std::string::npos, fused == 1);
     EXPECT_EQ(RunProcess(training_.Command("check", {"--strict"})).err, "");
   }
 }
