@@ -8,6 +8,7 @@
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/checkpoint/seed_contents.h"
+#include "compiler/checkpoint/widen.h"
 #include "runtime/checkpoint/mapped_file.h"
 #include "runtime/checkpoint/mapped_tensor.h"
 #include "runtime/checkpoint/match_plan.h"

@@ -11,9 +11,6 @@
 
 namespace shardc {
 
-/// Widens `count` elements to f32, which is exact. Requires: a type of seeds.
-auto Widen(const std::byte* from, DType dtype, int64_t count, float* out) -> void;
-
 class MappedTensor : public LoadedTensor {
  public:
   /// A piece, where its first element lies, and the file there.
