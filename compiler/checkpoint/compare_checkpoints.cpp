@@ -66,6 +66,8 @@ auto CompareCheckpoints(const OpenCheckpoint& a, const OpenCheckpoint& b, const 
   }
   CheckpointFiles files_a(a.directory, a.manifest);
   CheckpointFiles files_b(b.directory, b.manifest);
+  RETURN_IF_ERROR(files_a.OpenItsBase());
+  RETURN_IF_ERROR(files_b.OpenItsBase());
   std::set<StateRole> roles;
   std::vector<std::pair<StateRole, std::string>> both;
   for (const std::string& name : names) {

@@ -74,6 +74,7 @@ class Exporter {
       : request_(request), manifest_(manifest), directory_(directory), files_(&checkpoint, request.manifest) {}
 
   auto Run() -> ErrorOr<ExportResult> {
+    RETURN_IF_ERROR(files_.OpenItsBase());
     type_ = request_.type.value_or(manifest_.tensors.begin()->second.dtype);
     for (const auto& [name, tensor] : manifest_.tensors) {
       FAIL_IF(!request_.type && tensor.dtype != type_, ExitCode::Usage,

@@ -5,10 +5,12 @@
 #include <system_error>
 #include <thread>
 
+#include "compiler/base/copied_pieces.h"
 #include "compiler/checkpoint/block_digests.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/checkpoint/safetensors.h"
+#include "compiler/checkpoint/stored_tensor.h"
 
 namespace shardc {
 
@@ -151,6 +153,39 @@ auto FindDamage(const Descriptor& directory, const Manifest& manifest, int num_t
   for (Damage& own : all) {
     if (own.tensors.empty()) {
       own.tensors = TensorsIn(directory, manifest, own);
+    }
+  }
+  return all;
+}
+
+auto FindDamageOfBase(const Descriptor& directory, const Manifest& manifest, std::atomic<int64_t>& bytes_read)
+    -> std::vector<Damage> {
+  if (!manifest.base) {
+    return {};
+  }
+  CheckpointFiles files(&directory, &manifest);
+  if (const Status opened = files.OpenItsBase(); !opened) {
+    return {{.file = manifest.base->path, .bytes = {}, .tensors = {}, .why = opened.error().message}};
+  }
+  constexpr int64_t ElementsAtOnce = int64_t{1} << 18;
+  std::vector<Damage> all;
+  std::vector<std::byte> elements;
+  for (const auto& [name, own] : manifest.tensors) {
+    if (!own.in_base) {
+      continue;
+    }
+    StoredTensor tensor(&files, manifest, name);
+    const int64_t size = SizeOf(tensor.dtype());
+    elements.resize(static_cast<size_t>(std::min(ElementsAtOnce, tensor.num_elements()) * size));
+    const Status read = ForEachPiece(tensor.num_elements(), ElementsAtOnce, [&](int64_t begin, int64_t count) {
+      bytes_read += count * size;
+      return tensor.Read(begin, begin + count, elements.data());
+    });
+    if (!read) {
+      all.push_back({.file = manifest.base->path,
+                     .bytes = {0, tensor.num_elements() * size},
+                     .tensors = {name},
+                     .why = read.error().message});
     }
   }
   return all;

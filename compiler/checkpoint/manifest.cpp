@@ -8,6 +8,7 @@
 #include "compiler/base/check.h"
 #include "compiler/base/mapped.h"
 #include "compiler/checkpoint/digest.h"
+#include "compiler/checkpoint/element_sum.h"
 #include "compiler/checkpoint/manifest_form.h"
 
 namespace shardc {
@@ -72,6 +73,11 @@ static auto JsonOf(const ManifestTensor& tensor, int64_t version) -> json {
     entry["pieces"] = JsonOfPieces(tensor);
     return entry;
   }
+  if (tensor.in_base) {
+    entry["base"] = {
+        {"tensor", tensor.in_base->tensor}, {"row", tensor.in_base->row}, {"sum", SumText(tensor.in_base->sum)}};
+    return entry;
+  }
   entry["layout"] = tensor.layout;
   entry["begin"] = tensor.begin;
   if (tensor.first_update > 0) {
@@ -111,6 +117,9 @@ auto ToText(const Manifest& manifest) -> std::string {
       body["seed"]["first_step"] = seed.first_step;
       body["seed"]["steps_before"] = seed.steps_before;
     }
+  }
+  if (manifest.base) {
+    body["base"] = {{"path", manifest.base->path}, {"digest", manifest.base->digest}};
   }
   if (manifest.optimizer != Optimizer::Adamw) {
     body["optimizer"] = std::string(ToText(manifest.optimizer));

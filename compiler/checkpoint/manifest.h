@@ -5,8 +5,9 @@
 // manifest vouches for itself, and for each file by its size and the digest of the list of digests of its blocks
 // (block_digests.h), in versions 1 and 2 by that of the whole file.
 //
-// Versions 2 and 3 state layouts, from which the pieces of each tensor follow. Version 1 lists the pieces; it is read,
-// and written of models of Hugging Face alone. pieces.h gives the pieces of all.
+// Versions 2 to 4 state layouts, from which the pieces of each tensor follow. Version 1 lists the pieces; it is read,
+// and written of models of Hugging Face alone. pieces.h gives the pieces of all. Version 4 leaves tensors to a base
+// (checkpoint_base.h), and is written where there is one.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,17 @@ struct Piece {
   friend auto operator==(const Piece&, const Piece&) -> bool = default;
 };
 
+/// A tensor that a checkpoint leaves to its base: rows of one of the base's tensors.
+struct TensorInBase {
+  std::string tensor;
+  /// The first row there.
+  int64_t row = 0;
+  /// Sum over its elements, as the run has them (element_sum.h).
+  uint64_t sum = 0;
+
+  friend auto operator==(const TensorInBase&, const TensorInBase&) -> bool = default;
+};
+
 struct ManifestTensor {
   Dims shape;
   DType dtype = DType::F32;
@@ -44,6 +56,8 @@ struct ManifestTensor {
   std::optional<size_t> cut_dim;
   /// The number of updates that the run's count had made before the first that the moments have seen.
   int64_t first_update = 0;
+  /// Set if no file of the checkpoint has the tensor.
+  std::optional<TensorInBase> in_base;
   /// Of version 1.
   std::vector<Piece> pieces;
 
@@ -107,6 +121,16 @@ struct ManifestSeed {
   friend auto operator==(const ManifestSeed&, const ManifestSeed&) -> bool = default;
 };
 
+/// The seed whose files a checkpoint of adapters needs.
+struct ManifestBase {
+  /// The absolute path of its directory, where the run found it.
+  std::string path;
+  /// The digest by which a plan knows a seed.
+  std::string digest;
+
+  friend auto operator==(const ManifestBase&, const ManifestBase&) -> bool = default;
+};
+
 /// A model that a run did not write: files of Hugging Face, whose headers and config.json a manifest describes. It
 /// lists a piece for each tensor. Its `run_id` is the class of the model, its `recipe` has the keys of [model], and the
 /// digests of `files` are those of their headers.
@@ -130,6 +154,7 @@ struct Manifest {
   static constexpr int64_t ListsPieces = 1;
   static constexpr int64_t StatesLayouts = 2;
   static constexpr int64_t DigestsBlocks = 3;
+  static constexpr int64_t HasBase = 4;
 
   int64_t version = DigestsBlocks;
   std::string run_id;
@@ -140,6 +165,8 @@ struct Manifest {
   /// Key and value of the recipe with every default, in TOML; empty where none was recorded.
   std::map<std::string, std::string> recipe;
   ManifestSeed seed;
+  /// Of version 4.
+  std::optional<ManifestBase> base;
   /// Whose state it holds.
   Optimizer optimizer = Optimizer::Adamw;
   /// Every scalar of kind State.

@@ -8,6 +8,7 @@
 #include "compiler/base/plan_limits.h"
 #include "compiler/checkpoint/checked_multiply.h"
 #include "compiler/checkpoint/digest.h"
+#include "compiler/checkpoint/element_sum.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/checkpoint/manifest_form.h"
 #include "compiler/checkpoint/pieces.h"
@@ -91,6 +92,24 @@ auto ReadPieces(const JsonReader& entry, const Manifest& manifest, int64_t size,
   return Success{};
 }
 
+/// Reads what a tensor is in the base.
+auto ReadInBase(const JsonReader& entry, const Manifest& manifest) -> ErrorOr<TensorInBase> {
+  FAIL_IF(!manifest.base, ExitCode::Checkpoint, "it is in a base, and the manifest names none");
+  FAIL_IF(entry.Has("layout"), ExitCode::Checkpoint, "it is in a base and in a layout");
+  JsonReader object = entry;
+  READ(object, entry.Object("base"));
+  TensorInBase in_base;
+  std::string sum;
+  READ(in_base.tensor, object.String("tensor"));
+  READ(in_base.row, object.Count("row"));
+  READ(sum, object.String("sum"));
+  const auto number = SumFromText(sum);
+  FAIL_IF(!IsPlainName(in_base.tensor) || !number, ExitCode::Checkpoint,
+          "\"base\": \"{}\" with sum \"{}\" is no plain name with 16 hex digits", in_base.tensor, sum);
+  in_base.sum = *number;
+  return in_base;
+}
+
 auto ReadTensor(const JsonReader& entry, const Manifest& manifest) -> ErrorOr<ManifestTensor> {
   ManifestTensor tensor;
   READ(tensor.dtype, entry.Enum<DType>("dtype"));
@@ -107,6 +126,10 @@ auto ReadTensor(const JsonReader& entry, const Manifest& manifest) -> ErrorOr<Ma
   }
   if (manifest.version == Manifest::ListsPieces) {
     RETURN_IF_ERROR(ReadPieces(entry, manifest, size, tensor));
+    return tensor;
+  }
+  if (entry.Has("base")) {
+    READ(tensor.in_base, ReadInBase(entry, manifest));
     return tensor;
   }
   READ(tensor.layout, entry.Count("layout"));
@@ -194,6 +217,15 @@ auto ReadSeed(const JsonReader& object) -> ErrorOr<ManifestSeed> {
             "\"seed\": more than {} steps came before", MostCount);
   }
   return seed;
+}
+
+auto ReadBase(const JsonReader& object) -> ErrorOr<ManifestBase> {
+  ManifestBase base;
+  READ(base.path, object.String("path"));
+  READ(base.digest, object.String("digest"));
+  FAIL_IF(!base.path.starts_with('/') || !IsDigest(base.digest), ExitCode::Checkpoint,
+          "\"base\": \"{}\" with digest \"{}\" is no absolute path with 32 hex digits", base.path, base.digest);
+  return base;
 }
 
 /// Reads the scalars of the state, and the losses before the step.
@@ -286,10 +318,10 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
   int64_t version = 0;
   READ(format, body.String("format"));
   READ(version, body.Count("version"));
-  FAIL_IF(format != ManifestFormat || version < Manifest::ListsPieces || version > Manifest::DigestsBlocks,
+  FAIL_IF(format != ManifestFormat || version < Manifest::ListsPieces || version > Manifest::HasBase,
           ExitCode::Checkpoint, "it is \"{}\" version {}; this program reads \"{}\" versions {} to {}{}", format,
-          version, ManifestFormat, Manifest::ListsPieces, Manifest::DigestsBlocks,
-          version > Manifest::DigestsBlocks ? ": use the program that wrote it, or a newer one" : "");
+          version, ManifestFormat, Manifest::ListsPieces, Manifest::HasBase,
+          version > Manifest::HasBase ? ": use the program that wrote it, or a newer one" : "");
 
   Manifest manifest;
   manifest.version = version;
@@ -311,6 +343,10 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
   if (body.Has("seed")) {
     READ(object, body.Object("seed"));
     READ(manifest.seed, ReadSeed(object));
+  }
+  if (manifest.version == Manifest::HasBase) {
+    READ(object, body.Object("base"));
+    READ(manifest.base, ReadBase(object));
   }
   if (body.Has("optimizer")) {
     READ(manifest.optimizer, body.Enum<Optimizer>("optimizer"));

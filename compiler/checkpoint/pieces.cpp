@@ -17,7 +17,7 @@ static auto LaidTensorOf(const Manifest& manifest, const ManifestTensor& tensor)
 
 auto RolesOf(const Manifest& manifest, const ManifestTensor& tensor) -> std::set<StateRole> {
   if (manifest.version != Manifest::ListsPieces) {
-    return LayoutOfTensor(manifest, tensor).roles;
+    return tensor.in_base ? std::set{StateRole::Parameter} : LayoutOfTensor(manifest, tensor).roles;
   }
   std::set<StateRole> roles;
   for (const Piece& piece : tensor.pieces) {
@@ -34,6 +34,9 @@ auto PiecesOf(const Manifest& manifest, const ManifestTensor& tensor, StateRole 
         pieces.push_back(piece);
       }
     }
+    return pieces;
+  }
+  if (tensor.in_base) {
     return pieces;
   }
   const Layout& layout = LayoutOfTensor(manifest, tensor);
@@ -109,6 +112,9 @@ auto CheckLayouts(const Manifest& manifest) -> Status {
     }
   }
   for (const auto& [name, tensor] : manifest.tensors) {
+    if (tensor.in_base) {
+      continue;
+    }
     FAIL_IF(tensor.layout < 0 || tensor.layout >= std::ssize(manifest.layouts), ExitCode::Checkpoint,
             "\"tensors\": \"{}\": layout {} of {}", name, tensor.layout, manifest.layouts.size());
     if (const Status sound = CheckTensor(tensor, LayoutOfTensor(manifest, tensor), LaidTensorOf(manifest, tensor));

@@ -11,7 +11,7 @@ namespace shardc {
 
 /// The states that are stored of a tensor.
 auto RolesOf(const Manifest& manifest, const ManifestTensor& tensor) -> std::set<StateRole>;
-/// Requires: the manifest was read, or CheckLayouts accepts it.
+/// Returns no piece of a tensor in the base. Requires: the manifest was read, or CheckLayouts accepts it.
 auto PiecesOf(const Manifest& manifest, const ManifestTensor& tensor, StateRole role) -> std::vector<Piece>;
 
 /// Proves of a manifest that states layouts that its pieces can be computed and are in its files: each axis and dim is

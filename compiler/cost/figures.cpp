@@ -77,6 +77,14 @@ auto Beyond(const PlanFigures& first, const PlanFigures& second, const Share& sh
   return beyond;
 }
 
+auto BytesInBaseOf(const Plan& plan) -> Bytes {
+  Bytes bytes;
+  for (const Parameter& parameter : plan.parameters) {
+    bytes += Bytes{parameter.in_base ? parameter.num_elements() * SizeOf(parameter.dtype) : 0};
+  }
+  return bytes;
+}
+
 auto CheckpointBytesOf(const Plan& plan) -> Bytes {
   std::vector<bool> is_counted(plan.parameters.size());
   Bytes bytes;
@@ -87,7 +95,7 @@ auto CheckpointBytesOf(const Plan& plan) -> Bytes {
     }
     for (const Segment& segment : sub_vector.segments) {
       const auto index = static_cast<size_t>(segment.parameter.index);
-      if (!is_counted[index]) {
+      if (!is_counted[index] && !plan.parameters[segment.parameter].in_base) {
         bytes += Bytes{plan.parameters[segment.parameter].num_elements() * element_bytes};
         is_counted[index] = true;
       }

@@ -48,5 +48,7 @@ auto Beyond(const PlanFigures& first, const PlanFigures& second, const Share& sh
 /// Returns the bytes of the state that a save writes, without headers: the elements of parameters and moments, each
 /// once.
 auto CheckpointBytesOf(const Plan& plan) -> Bytes;
+/// Returns the bytes of the parameters that checkpoints leave to the base.
+auto BytesInBaseOf(const Plan& plan) -> Bytes;
 
 }  // namespace shardc

@@ -110,10 +110,13 @@ static auto VerifyCheckpoint(const CheckpointOptions& options) -> Status {
   FAIL_IF(given.manifest.published.has_value(), ExitCode::Checkpoint,
           "{} describes a model of Hugging Face, whose files are not beside it", given.path);
   RETURN_IF_ERROR(CheckCover(given.manifest));
-  const int64_t total = BytesOfFiles(given.manifest);
+  const int64_t total = BytesOfFiles(given.manifest) + BytesInBase(given.manifest);
   std::atomic<int64_t> bytes_read = 0;
-  auto finding = std::async(std::launch::async,
-                            [&] { return FindDamage(given.directory, given.manifest, NumThreads, bytes_read); });
+  auto finding = std::async(std::launch::async, [&] {
+    std::vector<Damage> found = FindDamage(given.directory, given.manifest, NumThreads, bytes_read);
+    std::ranges::move(FindDamageOfBase(given.directory, given.manifest, bytes_read), std::back_inserter(found));
+    return found;
+  });
   {
     ProgressLine line(fmt::format("verify {}", FormatMemory(Bytes{total})), total);
     while (finding.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
@@ -123,6 +126,9 @@ static auto VerifyCheckpoint(const CheckpointOptions& options) -> Status {
   const std::vector<Damage> damage = finding.get();
   RETURN_IF_ERROR(WriteResult(options.as_json() ? DamageAsJson(given.path, given.manifest, damage)
                                                 : DamageAsText(given.path, given.manifest, damage)));
+  FAIL_IF(!damage.empty() && given.manifest.base && damage.front().file == given.manifest.base->path,
+          ExitCode::Checkpoint, "the base of {} is not as it was; put it back there: {}", given.path,
+          given.manifest.base->path);
   FAIL_IF(!damage.empty(), ExitCode::Checkpoint,
           "{} is damaged; an earlier checkpoint may be whole: shardc checkpoint list {}", given.path,
           std::filesystem::path(given.path).has_parent_path() ? std::filesystem::path(given.path).parent_path().string()

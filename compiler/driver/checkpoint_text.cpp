@@ -123,6 +123,21 @@ static auto RoleNames(const std::set<StateRole>& roles) -> std::vector<std::stri
   return names;
 }
 
+auto BytesInBase(const Manifest& manifest) -> int64_t {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : manifest.tensors) {
+    bytes += tensor.in_base ? BytesOfTensor(tensor, StateRole::Parameter) : 0;
+  }
+  return bytes;
+}
+
+/// Returns ", and 14.9 GiB in its base DIR", if it has one.
+static auto AndInBase(const Manifest& manifest) -> std::string {
+  return manifest.base ? fmt::format(", and {} in its base {}", FormatMemory(Bytes{BytesInBase(manifest)}),
+                                     PrintableLine(manifest.base->path))
+                       : "";
+}
+
 auto ShowAsText(const std::string& path, const Manifest& manifest) -> std::string {
   std::string text;
   const auto line = [&](std::string_view name, const std::string& value) {
@@ -152,6 +167,10 @@ auto ShowAsText(const std::string& path, const Manifest& manifest) -> std::strin
   }
   line("files", fmt::format("{}, {}, of format version {}", Counted(std::ssize(manifest.files), "file"),
                             FormatMemory(Bytes{BytesOfFiles(manifest)}), manifest.version));
+  if (manifest.base) {
+    line("base", fmt::format("{} of {}, digest {}", FormatMemory(Bytes{BytesInBase(manifest)}), manifest.base->path,
+                             manifest.base->digest));
+  }
   Table table("  ");
   table.Row({"tensor", "shape", "type", "bytes", "moments", "bytes"});
   int64_t elements = 0;
@@ -163,7 +182,7 @@ auto ShowAsText(const std::string& path, const Manifest& manifest) -> std::strin
       moments += role == StateRole::Parameter ? 0 : BytesOfTensor(tensor, role);
     }
     table.Row({name, ToText(tensor.shape), std::string(ToText(tensor.dtype)),
-               Grouped(BytesOfTensor(tensor, StateRole::Parameter)),
+               tensor.in_base ? "in the base" : Grouped(BytesOfTensor(tensor, StateRole::Parameter)),
                fmt::format("{}", fmt::join(RoleNames(roles), " ")), moments == 0 ? "" : Grouped(moments)});
   }
   line("tensors", fmt::format("{}, {} elements", manifest.tensors.size(), Grouped(elements)));
@@ -197,6 +216,9 @@ auto ShowAsJson(const std::string& path, const Manifest& manifest) -> std::strin
   if (!manifest.seed.digest.empty()) {
     json["seed"] = {{"run_id", manifest.seed.run_id}, {"step", manifest.seed.step}, {"digest", manifest.seed.digest}};
   }
+  if (manifest.base) {
+    json["base"] = {{"path", manifest.base->path}, {"digest", manifest.base->digest}, {"bytes", BytesInBase(manifest)}};
+  }
   json["files"] = Json::array();
   for (const auto& [name, file] : manifest.files) {
     json["files"].push_back({{"name", name}, {"bytes", file.bytes}, {"digest", file.digest}});
@@ -209,6 +231,9 @@ auto ShowAsJson(const std::string& path, const Manifest& manifest) -> std::strin
                                                     {"dtype", ToText(tensor.dtype)},
                                                     {"bytes", BytesOfTensor(tensor, StateRole::Parameter)},
                                                     {"moments", RoleNames(roles)}});
+    if (tensor.in_base) {
+      entry["in_base"] = tensor.in_base->tensor;
+    }
     int64_t moments = 0;
     for (const StateRole role : roles) {
       moments += role == StateRole::Parameter ? 0 : BytesOfTensor(tensor, role);
@@ -220,11 +245,15 @@ auto ShowAsJson(const std::string& path, const Manifest& manifest) -> std::strin
 
 auto DamageAsText(const std::string& path, const Manifest& manifest, const std::vector<Damage>& damage) -> std::string {
   if (damage.empty()) {
-    return fmt::format("{}: whole, {} in {}\n", PrintableLine(path), FormatMemory(Bytes{BytesOfFiles(manifest)}),
-                       Counted(std::ssize(manifest.files), "file"));
+    return fmt::format("{}: whole, {} in {}{}\n", PrintableLine(path), FormatMemory(Bytes{BytesOfFiles(manifest)}),
+                       Counted(std::ssize(manifest.files), "file"), AndInBase(manifest));
   }
   std::string text;
   for (const Damage& own : damage) {
+    if (own.bytes.empty()) {
+      text += fmt::format("{}\n", PrintableLine(own.why));
+      continue;
+    }
     text += fmt::format("{}: bytes {} to {} are not as they were saved: {}; {}\n", PrintableLine(own.file),
                         own.bytes.begin, own.bytes.end, PrintableLine(own.why),
                         own.tensors.empty() ? "no tensor is there"

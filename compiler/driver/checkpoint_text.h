@@ -12,6 +12,8 @@
 
 namespace shardc {
 
+/// Returns the bytes that the base has for a manifest, in the types of the run.
+auto BytesInBase(const Manifest& manifest) -> int64_t;
 /// Returns the bytes of the files that a manifest has.
 auto BytesOfFiles(const Manifest& manifest) -> int64_t;
 

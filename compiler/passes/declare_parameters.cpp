@@ -12,6 +12,7 @@
 #include "compiler/passes/choose_units.h"
 #include "compiler/passes/fused_adapters.h"
 #include "compiler/passes/init_values.h"
+#include "compiler/plan/init_rule.h"
 #include "compiler/start/match_names.h"
 
 namespace shardc {
@@ -130,6 +131,13 @@ static auto WarnOfNoEffect(const Recipe& recipe, const std::vector<std::string_v
   }
 }
 
+/// Returns true for a parameter whose bits stay in the files of a base as long as these are there: those of the seed,
+/// or of the seed's own base. A stage before is no base, as it may be removed.
+static auto IsLeftToBase(const SeedCheckpoint& seed, const Plan& plan, const Parameter& parameter) -> bool {
+  return seed.manifest.base ? seed.manifest.tensors.at(*LoadedTensorOf(parameter)).in_base.has_value()
+                            : !plan.seed.continues();
+}
+
 auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& sizes, PassContext& context)
     -> ErrorOr<std::unordered_map<std::string, ValueId>> {
   const Recipe& recipe = *context.recipe;
@@ -186,6 +194,11 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
     for (const ParameterId id : unit.parameters) {
       computes[id] = unit.compute;
       plan.parameters[id].dtype = plan.parameters[id].trainable ? unit.master : unit.frozen;
+    }
+  }
+  if (recipe.adapter.kind.is_set && context.seed != nullptr) {
+    for (Parameter& parameter : plan.parameters) {
+      parameter.in_base = RowInBase(plan, parameter) && IsLeftToBase(*context.seed, plan, parameter);
     }
   }
   std::vector<Op> none;

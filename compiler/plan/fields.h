@@ -91,6 +91,7 @@ auto VisitLine(T& parameter, Visitor&& visitor) -> void {
   visitor.Field("trainable", parameter.trainable);
   visitor.Default("group", parameter.group, GroupId{});
   visitor.Default("first_update", parameter.first_update, int64_t{0});
+  visitor.Default("in_base", parameter.in_base, false);
   visitor.Field("init", parameter.init);
 }
 

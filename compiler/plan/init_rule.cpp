@@ -52,6 +52,19 @@ auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string> {
   return block ? std::optional(std::move(block->tensor)) : std::nullopt;
 }
 
+auto RowInBase(const Plan& plan, const Parameter& parameter) -> std::optional<int64_t> {
+  const auto block = parameter.trainable ? std::nullopt : LoadedBlockOf(parameter);
+  const SeedTensor* const tensor = block ? plan.seed.Find(block->tensor) : nullptr;
+  const bool holds = tensor != nullptr && (parameter.dtype == tensor->dtype || parameter.dtype == DType::F32);
+  if (!holds || block->indices.empty()) {
+    return holds ? std::optional<int64_t>(0) : std::nullopt;
+  }
+  const bool has_whole_rows =
+      parameter.shape.size() == tensor->shape.size() &&
+      std::equal(parameter.shape.begin() + 1, parameter.shape.end(), tensor->shape.begin() + 1, tensor->shape.end());
+  return has_whole_rows ? std::optional(block->indices.front().begin) : std::nullopt;
+}
+
 auto TakesMoments(const Plan& plan, const Parameter& parameter) -> bool {
   return parameter.trainable && parameter.first_update < plan.seed.updates;
 }

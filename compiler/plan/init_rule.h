@@ -26,6 +26,10 @@ auto InitDistribution(const Parameter& parameter) -> std::optional<Distribution>
 auto LoadedBlockOf(const Parameter& parameter) -> std::optional<LoadedBlock>;
 /// Returns the tensor of that block.
 auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string>;
+/// Returns the first row, in a tensor of the seed, of a parameter that files of the seed can stand in for: it is
+/// frozen, loaded as whole rows, and kept in a type that holds each number of the tensor's type. Nothing for another
+/// one.
+auto RowInBase(const Plan& plan, const Parameter& parameter) -> std::optional<int64_t>;
 /// Returns true if the run takes what the optimizer keeps of the parameter from the checkpoint that it continues.
 auto TakesMoments(const Plan& plan, const Parameter& parameter) -> bool;
 /// Returns elements of a parameter as elements of the tensor, of this shape, that they are a block of.

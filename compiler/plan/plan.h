@@ -66,6 +66,8 @@ struct Parameter {
   /// The number of updates that the run's count had made before the first that this parameter's moments have seen. Less
   /// than `seed.updates` where they are loaded; equal to it where they begin as 0.
   int64_t first_update = 0;
+  /// True if checkpoints leave the parameter to the base: files of the seed have its bits, and no step changes them.
+  bool in_base = false;
   /// The init rule with everything known put in, as text of the expression language: "normal(0, 0.02)".
   std::string init;
   Origin init_origin;

@@ -330,6 +330,9 @@ auto RenderReportJson(const Report& report) -> std::string {
     json["run"]["evaluations"] = report.time->num_evaluations;
   }
   json["checkpoint"] = {{"bytes", report.checkpoint.value}, {"keep", plan.run.checkpoint_keep}};
+  if (report.in_base != Bytes{}) {
+    json["checkpoint"]["bytes_in_base"] = report.in_base.value;
+  }
   json["blocks"] = BlocksJson(report);
   json["units"] = UnitsJson(report.units);
   json["rings"] = {{"gathered", {{"depth", report.gather_ring.depth}, {"bytes", report.gather_ring.bytes.value}}},

@@ -352,8 +352,10 @@ auto RunText(const Report& report) -> std::string {
       run.keep_steps.empty() ? "" : fmt::format(", of steps {} for good", fmt::join(run.keep_steps, ", "));
   const std::string hours =
       report.time ? fmt::format(", {} by the estimate", HoursText(report.time->run(run.steps))) : "";
-  return fmt::format("{}, {}{}; a checkpoint has {}, and {}{}{}", Counted(run.steps, "step"), all, hours,
-                     FormatMemory(report.checkpoint), kept, each, steps);
+  const std::string base =
+      report.in_base == Bytes{} ? "" : fmt::format(" beside the {} of the base", FormatMemory(report.in_base));
+  return fmt::format("{}, {}{}; a checkpoint has {}{}, and {}{}{}", Counted(run.steps, "step"), all, hours,
+                     FormatMemory(report.checkpoint), base, kept, each, steps);
 }
 
 }  // namespace

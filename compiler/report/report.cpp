@@ -226,6 +226,7 @@ auto Explain(const Plan& plan) -> Report {
   report.reserved = ReservedBytes(plan);
   report.flops = StepFlopsOf(plan);
   report.checkpoint = CheckpointBytesOf(plan);
+  report.in_base = BytesInBaseOf(plan);
   report.step_communication = CommunicationOf(plan, SectionKind::Step);
   report.overlaps = OverlapsOf(plan);
   report.time = StepTimeOf(plan);

@@ -116,6 +116,8 @@ struct Report {
   std::vector<BlockActivations> blocks;
   /// Bytes that a save writes of all ranks, without headers.
   Bytes checkpoint;
+  /// Bytes of parameters that it leaves to the base.
+  Bytes in_base;
   /// Sum of all arenas of a rank: what the run reserves.
   Bytes reserved;
   std::vector<Communication> step_communication;

@@ -2,6 +2,7 @@
 #include <array>
 #include <vector>
 
+#include "compiler/plan/init_rule.h"
 #include "compiler/plan/loops.h"
 #include "compiler/verify/internal.h"
 
@@ -15,6 +16,8 @@ class SaveVerifier {
 
   auto Save() -> void;
   auto Restore() -> void;
+  /// Asks that what checkpoints leave to the base can be read there again.
+  auto Base() -> void;
 
  private:
   auto NameOf(SubVectorId id) const -> std::string {
@@ -116,6 +119,17 @@ auto SaveVerifier::Save() -> void {
   SaveOrder();
 }
 
+auto SaveVerifier::Base() -> void {
+  for (const Parameter& parameter : plan_.parameters) {
+    if (parameter.in_base && !RowInBase(plan_, parameter)) {
+      findings_.Add("save-base"_rule, "checkpoints leave {} to the base, and it is {}", parameter.name,
+                    parameter.trainable ? "trained"
+                                        : fmt::format("not there as whole rows of a type that {} holds: {}",
+                                                      ToText(parameter.dtype), parameter.init));
+    }
+  }
+}
+
 auto SaveVerifier::Restore() -> void {
   EachOnce(SectionKind::Restore, StateUse::Restore,
            {"restore-place"_rule, "restore-missing"_rule, "restore-twice"_rule});
@@ -134,6 +148,7 @@ auto VerifySaves(const Plan& plan, Findings& findings) -> void {
     SaveVerifier verifier(plan, findings);
     verifier.Save();
     verifier.Restore();
+    verifier.Base();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "compiler/base/bfloat16.h"
+#include "compiler/checkpoint/checkpoint_base.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/checkpoint/seed_contents.h"
@@ -17,14 +18,15 @@
 
 namespace shardc {
 
-static auto RemedyOf(ReadPurpose purpose) -> std::string_view {
-  return purpose == ReadPurpose::Seed ? "begin from another checkpoint"
-                                      : "move this checkpoint away to continue from the one before";
+static auto RemedyOf(const CheckpointReaderOptions& options) -> std::string_view {
+  return options.is_base                        ? "it is in the base of the run: put its files back as they were"
+         : options.purpose == ReadPurpose::Seed ? "begin from another checkpoint"
+                                                : "move this checkpoint away to continue from the one before";
 }
 
 /// Adds the way on to an error of a file.
-static auto WithRemedy(const Error& error, ReadPurpose purpose) -> Error {
-  return Fail(error.code, "{}; {}", error.message, RemedyOf(purpose));
+static auto WithRemedy(const Error& error, const CheckpointReaderOptions& options) -> Error {
+  return Fail(error.code, "{}; {}", error.message, RemedyOf(options));
 }
 
 struct CheckpointReader::ShardFile {
@@ -45,6 +47,9 @@ auto CheckpointReader::Open(CheckpointReaderOptions options) -> ErrorOr<std::uni
   Status loaded = reader->Load();
   if (loaded) {
     loaded = MatchPlan(reader->manifest_, reader->digest_, reader->options_);
+  }
+  if (loaded) {
+    loaded = reader->LoadBase();
   }
   if (loaded) {
     loaded = control == nullptr ? reader->CheckFiles(0, 1)
@@ -77,7 +82,27 @@ auto CheckpointReader::Load() -> Status {
   return CheckCover(manifest_);
 }
 
+auto CheckpointReader::LoadBase() -> Status {
+  if (!manifest_.base) {
+    return Success{};
+  }
+  const Seed& seed = options_.plan->seed;
+  ASSIGN_OR_RETURN(auto opened,
+                   OpenBaseOf(manifest_, seed.manifest == manifest_.base->digest ? seed.path : "", *options_.fs));
+  CheckpointReaderOptions options = options_;
+  options.path = opened.path;
+  options.purpose = ReadPurpose::Seed;
+  options.is_base = true;
+  base_.reset(new CheckpointReader(std::move(options)));
+  base_->directory_ = std::move(opened.directory);
+  base_->manifest_ = std::move(opened.manifest);
+  return Success{};
+}
+
 auto CheckpointReader::CheckFiles(int64_t part, int64_t num_parts) -> Status {
+  if (base_ != nullptr) {
+    RETURN_IF_ERROR(base_->CheckFiles(part, num_parts));
+  }
   if (manifest_.published) {
     return CheckCopies(part, num_parts);
   }
@@ -87,7 +112,7 @@ auto CheckpointReader::CheckFiles(int64_t part, int64_t num_parts) -> Status {
       continue;
     }
     if (const Status checked = CheckCheckpointFile(directory_, manifest_, name); !checked) {
-      return WithRemedy(checked.error(), options_.purpose);
+      return WithRemedy(checked.error(), options_);
     }
   }
   return Success{};
@@ -135,7 +160,7 @@ auto CheckpointReader::FileNamed(const std::string& name) -> ErrorOr<ShardFile*>
   }
   auto file = CheckpointFile::Open(directory_, manifest_, name, &kept_);
   if (!file) {
-    return WithRemedy(file.error(), options_.purpose);
+    return WithRemedy(file.error(), options_);
   }
   return (files_[name] = std::make_unique<ShardFile>(*std::move(file), nullptr)).get();
 }
@@ -156,6 +181,9 @@ auto CheckpointReader::ReadElements(std::string_view name, StateRole role, const
   const auto tensor = manifest_.tensors.find(std::string(name));
   FAIL_IF(tensor == manifest_.tensors.end(), ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path,
           name);
+  if (const auto& in_base = tensor->second.in_base; in_base && role == StateRole::Parameter) {
+    return base_->ReadElements(in_base->tensor, role, InBase(*in_base, tensor->second.shape, wanted), dtype, out);
+  }
   const std::string stored = StoredName(name, role);
   // The pieces are disjoint (CheckCover), so the count proves the cover.
   int64_t covered = 0;
@@ -186,7 +214,7 @@ auto CheckpointReader::ReadBytes(const std::string& stored, const Source& source
                                  std::byte* to) -> Status {
   if (!manifest_.published) {
     const Status done = source.file->file->Read(to, bytes, source.offset + begin);
-    return done ? done : WithRemedy(done.error(), options_.purpose);
+    return done ? done : WithRemedy(done.error(), options_);
   }
   // So much that its digest finds it in the cache.
   constexpr int64_t ChunkBytes = int64_t{256} << 10;
@@ -266,6 +294,14 @@ auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*
   const auto tensor = manifest_.tensors.find(std::string(name));
   FAIL_IF(tensor == manifest_.tensors.end(), ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path,
           name);
+  if (const auto& in_base = tensor->second.in_base) {
+    const ManifestTensor& there = base_->manifest_.tensors.at(in_base->tensor);
+    FAIL_IF(there.shape != tensor->second.shape, ExitCode::Checkpoint,
+            "checkpoint {}: {} is some rows of {} in its base, which no rule reads; load it, or write a model by "
+            "`shardc export --merge` and begin from that",
+            options_.path, name, in_base->tensor);
+    return base_->Map(in_base->tensor);
+  }
   std::vector<MappedTensor::MappedPiece> pieces;
   for (const Piece& piece : PiecesOf(manifest_, tensor->second, StateRole::Parameter)) {
     ASSIGN_OR_RETURN(const auto source, SourceOf(StoredName(name, piece.role), piece, tensor->second.dtype));
@@ -281,11 +317,14 @@ auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*
 }
 
 auto CheckpointReader::CheckMapped() const -> Status {
+  if (base_ != nullptr) {
+    RETURN_IF_ERROR(base_->CheckMapped());
+  }
   for (const auto& [name, shard] : files_) {
     if (shard->mapped != nullptr) {
       if (const Status whole = shard->mapped->Check(); !whole) {
         return Fail(whole.error().code, "checkpoint {}: {}; {}", options_.path, whole.error().message,
-                    RemedyOf(options_.purpose));
+                    RemedyOf(options_));
       }
     }
   }
@@ -296,6 +335,9 @@ auto CheckpointReader::CloseFiles() -> void {
   mapped_.clear();
   files_.clear();
   kept_ = {};
+  if (base_ != nullptr) {
+    base_->CloseFiles();
+  }
 }
 
 }  // namespace shardc

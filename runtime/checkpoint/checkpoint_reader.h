@@ -1,7 +1,8 @@
 // Reads checkpoints, whatever mesh wrote them: a rank asks for elements of logical tensors and gets them from the
 // pieces that hold them. Manifest, sizes of files and lists of digests are checked before the first element is given
 // out, and each block of a file when it is read: a block that no rank reads is not checked. A checkpoint of versions 1
-// and 2 has no digests of blocks, so that whole files are checked first.
+// and 2 has no digests of blocks, so that whole files are checked first. Tensors that a checkpoint leaves to its base
+// are read from there, by a reader of the base.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
+#include "runtime/checkpoint/left_to_base.h"
 #include "runtime/checkpoint/reader_options.h"
 
 namespace shardc {
@@ -28,6 +30,13 @@ class CheckpointReader {
   ~CheckpointReader();
 
   auto manifest() const -> const Manifest& { return manifest_; }
+  /// Adds elements of a parameter, as they were read, to its sum, if the checkpoint has it in its base, or the plan
+  /// leaves it to one. Each rank adds what it owns.
+  auto AddToSum(const Parameter& parameter, const BoxInterval& elements, DType dtype, const std::byte* bytes) -> void;
+  /// Returns what the run's checkpoints may leave to a base: parameters of the plan all of whose elements were read
+  /// from one, or are in the base of this checkpoint. Empty if it is read from nowhere but the run's own files.
+  /// Collective. Errors: ExitCode::Checkpoint: the base has other numbers than those that the run began from.
+  auto SumBase() -> ErrorOr<LeftToBase>;
   /// Returns what a run that began from this seed puts on record: the manifest, with what the ranks have read if it is
   /// that of a model of Hugging Face. Collective.
   auto Record() -> ErrorOr<std::string>;
@@ -56,6 +65,8 @@ class CheckpointReader {
 
   explicit CheckpointReader(CheckpointReaderOptions options);
   auto Load() -> Status;
+  /// Opens the reader of the base, if the manifest has one.
+  auto LoadBase() -> Status;
   auto CheckFiles(int64_t part, int64_t num_parts) -> Status;
   /// Compares the bits of tensors that are said to be one.
   auto CheckCopies(int64_t part, int64_t num_parts) -> Status;
@@ -86,6 +97,14 @@ class CheckpointReader {
   KeptBlocks kept_;
   std::map<std::string, std::unique_ptr<ShardFile>, std::less<>> files_;
   std::map<std::string, std::unique_ptr<LoadedTensor>, std::less<>> mapped_;
+  /// Of the base, which no plan has to match. Null if the manifest has none.
+  std::unique_ptr<CheckpointReader> base_;
+  /// By parameters: the elements that this rank has read and stores, and their sum.
+  struct ReadSum {
+    int64_t num_elements = 0;
+    uint64_t sum = 0;
+  };
+  std::map<std::string, ReadSum, std::less<>> sums_;
 };
 
 }  // namespace shardc

@@ -69,7 +69,7 @@ auto CheckpointWriter::CreateFile() -> Status {
   ASSIGN_OR_RETURN(save_->directory, OpenDirectoryAt(save_->parent, save_->temporary_name));
   ASSIGN_OR_RETURN(save_->file, CreateFileAt(save_->directory, RankFileName(rank)));
 
-  save_->pieces = StoredPieces(plan, rank);
+  save_->pieces = StoredPieces(plan, rank, options_.left_to_base);
   std::vector<SafetensorsTensor> tensors;
   std::map<std::string, std::string> metadata{{"format", "shardc"},
                                               {"run_id", plan.run.run_id},

@@ -22,6 +22,7 @@
 #include "compiler/checkpoint/lease.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/plan.h"
+#include "runtime/checkpoint/left_to_base.h"
 #include "runtime/control/rank_control.h"
 
 namespace shardc {
@@ -45,6 +46,8 @@ struct CheckpointWriterOptions {
   int64_t max_manifest_bytes = MaxManifestBytes;
   /// That the run began from, where it began from one.
   ManifestSeed seed;
+  /// What no file of the checkpoints holds.
+  LeftToBase left_to_base;
   Fs* fs = &PosixFs();
 };
 
@@ -58,6 +61,9 @@ class CheckpointWriter {
 
   /// The seed that the run began from, as its checkpoint says. Before the first save.
   auto set_seed(ManifestSeed seed) -> void { options_.seed = std::move(seed); }
+
+  /// Sets what checkpoints leave to the base of the run. Before the first save.
+  auto set_left_to_base(LeftToBase left) -> void { options_.left_to_base = std::move(left); }
 
   /// Saves continue for as long as this lease is still its owner's. For rank 0; it outlives the writer.
   auto UseLease(const Lease* lease) -> void { lease_ = lease; }

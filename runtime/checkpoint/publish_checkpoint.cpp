@@ -69,7 +69,7 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
   manifest.seed = options_.seed;
   manifest.optimizer = plan.run.optimizer;
   manifest.data = DescribeData(plan, options_.data_fingerprint, options_.source_fingerprints, options_.data_digests);
-  DescribeState(plan, manifest);
+  DescribeState(plan, options_.left_to_base, manifest);
   for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
     const Written& of_rank = written[static_cast<size_t>(rank)];
     manifest.files[RankFileName(rank)] = {.bytes = of_rank.bytes, .digest = ToText(of_rank.digest)};

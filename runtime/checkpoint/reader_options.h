@@ -27,6 +27,8 @@ struct CheckpointReaderOptions {
   /// Digests of the token files, as in ManifestData.
   std::vector<std::string> data_digests;
   ReadPurpose purpose = ReadPurpose::Resume;
+  /// True for the base of a checkpoint, which has no plan to match.
+  bool is_base = false;
   /// With it Open is collective: the ranks share the work of checking digests, and agree on the outcome. Without it
   /// this process checks all files.
   RankControl* control = nullptr;

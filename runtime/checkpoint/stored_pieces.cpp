@@ -22,7 +22,7 @@ static auto ForEachSavedShard(const Plan& plan, Function&& function) -> void {
   }
 }
 
-auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
+auto StoredPieces(const Plan& plan, int64_t rank, const LeftToBase& left) -> std::vector<StoredPiece> {
   std::vector<StoredPiece> pieces;
   ForEachSavedShard(plan, [&](const auto& save) {
     const SubVector& sub_vector = plan.sub_vectors[save.sub_vector];
@@ -31,6 +31,9 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
       return;
     }
     for (const Segment& segment : sub_vector.segments) {
+      if (left.tensors.contains(plan.parameters[segment.parameter].name)) {
+        continue;
+      }
       if (const auto piece = PieceOf(layout, plan.mesh, LaidTensorOf(plan, segment), rank)) {
         pieces.push_back({.sub_vector = save.sub_vector,
                           .role = save.role,
@@ -43,8 +46,10 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
   return pieces;
 }
 
-auto DescribeState(const Plan& plan, Manifest& manifest) -> void {
+auto DescribeState(const Plan& plan, const LeftToBase& left, Manifest& manifest) -> void {
   manifest.mesh = plan.mesh;
+  manifest.base = left.base;
+  manifest.version = left.base ? Manifest::HasBase : Manifest::DigestsBlocks;
   for (const Parameter& parameter : plan.parameters) {
     manifest.tensors[parameter.name] = {
         .shape = parameter.shape, .dtype = parameter.dtype, .first_update = parameter.first_update};
@@ -55,6 +60,10 @@ auto DescribeState(const Plan& plan, Manifest& manifest) -> void {
     for (const Segment& segment : plan.sub_vectors[id].segments) {
       const Parameter& parameter = plan.parameters[segment.parameter];
       ManifestTensor& tensor = manifest.tensors[parameter.name];
+      if (const auto in_base = left.tensors.find(parameter.name); in_base != left.tensors.end()) {
+        tensor.in_base = in_base->second;
+        continue;
+      }
       tensor.layout = index;
       tensor.begin = segment.begin;
       tensor.cut_dim = CutDim(parameter, plan.mesh);

@@ -7,10 +7,12 @@
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/mesh/box_interval.h"
 #include "compiler/plan/plan.h"
+#include "runtime/checkpoint/left_to_base.h"
 
 namespace shardc {
 
-/// What `rank` stores: for each save_shard op of the plan's save section, in order, the owned segments.
+/// What `rank` stores: for each save_shard op of the plan's save section, in order, the owned segments that are not
+/// left to a base.
 struct StoredPiece {
   SubVectorId sub_vector;
   StateRole role = StateRole::Parameter;
@@ -20,9 +22,9 @@ struct StoredPiece {
   /// In elements of the slice that the rank owns.
   int64_t slice_begin = 0;
 };
-auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece>;
+auto StoredPieces(const Plan& plan, int64_t rank, const LeftToBase& left = {}) -> std::vector<StoredPiece>;
 
-/// Sets mesh, layouts and tensors of a manifest, which say the same of all ranks.
-auto DescribeState(const Plan& plan, Manifest& manifest) -> void;
+/// Sets version, mesh, base, layouts and tensors of a manifest, which say the same of all ranks.
+auto DescribeState(const Plan& plan, const LeftToBase& left, Manifest& manifest) -> void;
 
 }  // namespace shardc

@@ -38,6 +38,8 @@ auto RankRunner::StartFirst() -> Status {
   RETURN_IF_ERROR(MakeFirstState(reader.get()));
   if (reader != nullptr) {
     ASSIGN_OR_RETURN(begun_.seed_manifest, reader->Record());
+    ASSIGN_OR_RETURN(auto left, reader->SumBase());
+    checkpoints_.writer().set_left_to_base(std::move(left));
   }
   RETURN_IF_ERROR(CheckFirstState(rank_.binder()));
   // Moments are zero if none are loaded.
@@ -91,6 +93,8 @@ auto RankRunner::TellFirst(const CheckpointReader* reader) const -> void {
 auto RankRunner::Resume(const CheckpointInfo& newest) -> Status {
   RETURN_IF_ERROR(checkpoints_.Open(newest.path, ReadPurpose::Resume));
   RETURN_IF_ERROR(training_.Fire(TriggerKind::Restart));
+  ASSIGN_OR_RETURN(auto left, checkpoints_.SumBase());
+  checkpoints_.writer().set_left_to_base(std::move(left));
   checkpoints_.CloseFiles();
   RETURN_IF_ERROR(CheckLoadedState(rank_.binder(), StateRoles, newest.path));
   RETURN_IF_ERROR(CompareReplicas(rank_.binder(), StateRoles));

@@ -72,6 +72,11 @@ auto RunCheckpoints::Open(const std::string& path, ReadPurpose purpose) -> Statu
   return Success{};
 }
 
+auto RunCheckpoints::SumBase() -> ErrorOr<LeftToBase> {
+  auto left = reader_->SumBase();
+  return left ? std::move(left) : Fail(left.error().code, "checkpoint {}: {}", restored_from_, left.error().message);
+}
+
 auto RunCheckpoints::newest() const -> const std::string& {
   return writer_->last_path().empty() ? restored_from_ : writer_->last_path();
 }

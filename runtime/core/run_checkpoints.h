@@ -33,6 +33,9 @@ class RunCheckpoints {
   auto Open(const std::string& path, ReadPurpose purpose) -> Status;
   /// Opens the seed of the plan, which has one. Collective. Errors: as CheckpointReader::Open.
   auto OpenSeed() -> ErrorOr<std::unique_ptr<CheckpointReader>>;
+  /// Checks what the open checkpoint had in its base, once the section has run. Returns what the run's own checkpoints
+  /// leave to it. Collective. Errors: as CheckpointReader::SumBase.
+  auto SumBase() -> ErrorOr<LeftToBase>;
   /// Closes the files of the checkpoint that is open, once the section has run.
   auto CloseFiles() -> void { reader_->CloseFiles(); }
 

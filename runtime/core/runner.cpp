@@ -126,6 +126,7 @@ auto RankRunner::LoadParameters(const std::string& checkpoint) -> Status {
   RETURN_IF_ERROR(training_.Fire(TriggerKind::Load));
   RETURN_IF_ERROR(checkpoints_.Open(checkpoint, ReadPurpose::Parameters));
   RETURN_IF_ERROR(rank_.RunSection(SectionKind::Restore));
+  ASSIGN_OR_RETURN(const auto left, checkpoints_.SumBase());
   checkpoints_.CloseFiles();
   RETURN_IF_ERROR(CheckLoadedState(rank_.binder(), std::array{StateRole::Parameter}, checkpoint));
   return CompareReplicas(rank_.binder(), std::array{StateRole::Parameter});

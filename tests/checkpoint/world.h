@@ -228,7 +228,7 @@ inline auto ManifestFor(const Plan& plan) -> Manifest {
   manifest.step = 1;
   manifest.plan_hash = std::string(32, 'a');
   manifest.state = {{"step", 1}};
-  DescribeState(plan, manifest);
+  DescribeState(plan, {}, manifest);
   for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
     manifest.files[RankFileName(rank)] = {.bytes = 0, .digest = std::string(32, 'a')};
   }

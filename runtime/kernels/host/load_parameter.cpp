@@ -13,9 +13,11 @@ auto Bind(const op::LoadParameter& op, Binder& binder) -> Kernel {
   CHECK(tensor != nullptr, "{} is loaded: {}", parameter.name, parameter.init);
   return LoadOwned(op, binder,
                    [block = *block, tensor, &parameter](CheckpointReader& seed, const BoxInterval& piece, DType dtype,
-                                                        std::byte* to) {
-                     return seed.ReadElements(tensor->name, StateRole::Parameter,
-                                              InTensor(block, tensor->shape, parameter, piece), dtype, to);
+                                                        std::byte* to) -> Status {
+                     RETURN_IF_ERROR(seed.ReadElements(tensor->name, StateRole::Parameter,
+                                                       InTensor(block, tensor->shape, parameter, piece), dtype, to));
+                     seed.AddToSum(parameter, piece, dtype, to);
+                     return Success{};
                    });
 }
 

@@ -32,8 +32,11 @@ auto Bind(const op::RestoreShard& op, Binder& binder) -> Kernel {
           elements.elements.end = elements.elements.begin + part.size();
           std::byte* const begin = out + (part.begin - piece.begin) * element;
           std::fill(end, begin, std::byte{0});
-          RETURN_IF_ERROR(binder.reader().ReadElements(plan.parameters[segment.parameter].name, op.role, elements,
-                                                       shard.dtype, begin));
+          const Parameter& parameter = plan.parameters[segment.parameter];
+          RETURN_IF_ERROR(binder.reader().ReadElements(parameter.name, op.role, elements, shard.dtype, begin));
+          if (op.role == StateRole::Parameter) {
+            binder.reader().AddToSum(parameter, elements, shard.dtype, begin);
+          }
           end = begin + part.size() * element;
         }
         std::fill(end, out + bytes, std::byte{0});
