@@ -37,6 +37,9 @@ class Checkpoint:
             raise Failure(f"shardc checkpoint verify {folder} ended with {done.returncode}:\n{done.stdout}{done.stderr}".rstrip())
         self.folder = folder
         self.manifest = json.loads((folder / MANIFEST).read_text())
+        if "base" in self.manifest:
+            raise Failure(f"{folder} leaves the base of its adapters in {self.manifest['base']['path']}; write both as one model: "
+                          f"shardc export {folder} -o merged --merge")
         self.shapes: dict[str, list[int]] = {}
         self.types: dict[str, str] = {}
         # The pieces of each tensor: file, first byte, elements [begin, end), columns.

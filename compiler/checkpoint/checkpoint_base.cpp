@@ -35,9 +35,9 @@ static auto CheckTensors(const Manifest& manifest, const OpenBase& base) -> Stat
                       tensor.in_base->row <= there[0] && own[0] <= there[0] - tensor.in_base->row;
     FAIL_IF(!fits || !IsTypeOfSeed(found->second.dtype) ||
                 (tensor.dtype != found->second.dtype && tensor.dtype != DType::F32),
-            ExitCode::Checkpoint, "its base {} has {} {}{}, which does not hold rows {} to {} of {} {}{}", base.path,
-            tensor.in_base->tensor, ToText(found->second.dtype), ToText(there), tensor.in_base->row,
-            tensor.in_base->row + (own.empty() ? 0 : own[0]), name, ToText(tensor.dtype), ToText(own));
+            ExitCode::Checkpoint, "its base {} has {} {}{}, which does not hold {} {}{} from row {} on", base.path,
+            tensor.in_base->tensor, ToText(found->second.dtype), ToText(there), name, ToText(tensor.dtype), ToText(own),
+            tensor.in_base->row);
   }
   return Success{};
 }
@@ -48,10 +48,11 @@ auto OpenBaseOf(const Manifest& manifest, const std::string& other, Fs& fs) -> E
   if (!base) {
     base = OpenAt(path, digest, fs);
   }
-  FAIL_IF(!base, ExitCode::Checkpoint,
-          "{}; put the model back there, or leave a link where it was: `ln -s DIR {}`; of a run, `start.first` may name "
-          "the directory where it is now",
-          base.error().message, path);
+  FAIL_IF(
+      !base, ExitCode::Checkpoint,
+      "{}; put the model back there, or leave a link where it was: `ln -s DIR {}`; of a run, `start.first` may name "
+      "the directory where it is now",
+      base.error().message, path);
   RETURN_IF_ERROR(CheckTensors(manifest, *base));
   return base;
 }

@@ -17,9 +17,9 @@ struct OpenBase {
   Manifest manifest;
 };
 
-/// Opens the base of a manifest: in `other`, if that is set and holds it, else in the directory that the manifest names.
-/// Errors: ExitCode::Checkpoint: the directory is gone, or holds another model; the message has the way on. Requires:
-/// the manifest has a base.
+/// Opens the base of a manifest: in `other`, if that is set and holds it, else in the directory that the manifest
+/// names. Errors: ExitCode::Checkpoint: the directory is gone, or holds another model; the message has the way on.
+/// Requires: the manifest has a base.
 auto OpenBaseOf(const Manifest& manifest, const std::string& other = "", Fs& fs = PosixFs()) -> ErrorOr<OpenBase>;
 
 /// Returns elements of a tensor as elements of the base's tensor that has it.

@@ -182,10 +182,7 @@ auto FindDamageOfBase(const Descriptor& directory, const Manifest& manifest, std
       return tensor.Read(begin, begin + count, elements.data());
     });
     if (!read) {
-      all.push_back({.file = manifest.base->path,
-                     .bytes = {0, tensor.num_elements() * size},
-                     .tensors = {name},
-                     .why = read.error().message});
+      all.push_back({.file = manifest.base->path, .bytes = {}, .tensors = {name}, .why = read.error().message});
     }
   }
   return all;

@@ -28,8 +28,8 @@ struct Damage {
 auto FindDamage(const Descriptor& directory, const Manifest& manifest, int num_threads,
                 std::atomic<int64_t>& bytes_read) -> std::vector<Damage>;
 
-/// Returns the tensors that the base has for a manifest and that cannot be read, or have other numbers than those that
-/// the run began from. Empty without a base. Requires: the manifest was read.
+/// Returns, without bytes, the tensors that the base has for a manifest and that cannot be read, or have other numbers
+/// than those that the run began from. Empty without a base. Requires: the manifest was read.
 auto FindDamageOfBase(const Descriptor& directory, const Manifest& manifest, std::atomic<int64_t>& bytes_read)
     -> std::vector<Damage>;
 

@@ -73,8 +73,8 @@ auto CheckpointReader::SumBase() -> ErrorOr<LeftToBase> {
     const bool is_read = numbers[PerParameter * i] == parameter.num_elements();
     const auto there = InBaseOf(manifest_, parameter.name);
     // What was rounded has a sum of its own.
-    const bool has_its_numbers = there && (parameter.dtype == DType::F32 ||
-                                           parameter.dtype == manifest_.tensors.at(parameter.name).dtype);
+    const bool has_its_numbers =
+        there && (parameter.dtype == DType::F32 || parameter.dtype == manifest_.tensors.at(parameter.name).dtype);
     FAIL_IF(is_read && has_its_numbers && sum != there->sum, ExitCode::Checkpoint, "{}",
             BaseHasChanged(base_->options_.path, there->tensor).message);
     if (!parameter.in_base || !is_read) {

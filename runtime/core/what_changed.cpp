@@ -90,11 +90,13 @@ auto WhatChanged(const std::map<std::string, std::string>& before, const Plan& p
   }
   const bool has_lr =
       std::ranges::find(changes, OriginKey("optimizer.lr").text(), &KeyDifference::key) != changes.end();
+  const bool leaves_to_base = std::ranges::any_of(plan.parameters, &Parameter::in_base);
   std::vector<std::string> facts;
   for (const KeyDifference& change : changes) {
     std::string fact = ToText(change);
     if (HasNoEffect(change.key)) {
-      fact += " has no effect any more";
+      fact += change.key == OriginKey("start.first").text() && leaves_to_base ? " says where the base is"
+                                                                              : " has no effect any more";
     } else if (change.key == OriginKey("optimizer.lr").text() && !rate.empty()) {
       fact += ": " + rate;
     } else if (change.key == OriginKey("train.steps").text() && !rate.empty() && !has_lr) {
