@@ -41,11 +41,12 @@ auto SumOfElements(const BoxInterval& elements, DType dtype, const std::byte* by
 
 auto SumText(uint64_t sum) -> std::string { return fmt::format("{:016x}", sum); }
 
-auto SumFromText(std::string_view text) -> std::optional<uint64_t> {
+auto SumFromText(std::string_view text) -> ErrorOr<uint64_t> {
   uint64_t sum = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sum, 16);
-  const bool is_canonical = error == std::errc() && end == text.data() + text.size() && SumText(sum) == text;
-  return is_canonical ? std::optional(sum) : std::nullopt;
+  FAIL_IF(error != std::errc() || end != text.data() + text.size() || SumText(sum) != text, ExitCode::Checkpoint,
+          "the sum \"{}\" is not 16 hex digits", text);
+  return sum;
 }
 
 }  // namespace shardc

@@ -8,10 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "compiler/base/error_or.h"
 #include "compiler/mesh/box_interval.h"
 #include "compiler/plan/types.h"
 
@@ -22,7 +22,7 @@ auto SumOfElements(const BoxInterval& elements, DType dtype, const std::byte* by
 
 /// Returns 16 hex digits.
 auto SumText(uint64_t sum) -> std::string;
-/// Returns nothing for another text than 16 hex digits.
-auto SumFromText(std::string_view text) -> std::optional<uint64_t>;
+/// Errors: ExitCode::Checkpoint: the text is not 16 hex digits.
+auto SumFromText(std::string_view text) -> ErrorOr<uint64_t>;
 
 }  // namespace shardc

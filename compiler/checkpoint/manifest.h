@@ -165,7 +165,7 @@ struct Manifest {
   /// Key and value of the recipe with every default, in TOML; empty where none was recorded.
   std::map<std::string, std::string> recipe;
   ManifestSeed seed;
-  /// Of version 4.
+  /// Set in version 4 alone.
   std::optional<ManifestBase> base;
   /// Whose state it holds.
   Optimizer optimizer = Optimizer::Adamw;

@@ -132,7 +132,7 @@ static auto WarnOfNoEffect(const Recipe& recipe, const std::vector<std::string_v
 }
 
 /// Returns true for a parameter whose bits stay in the files of a base as long as these are there: those of the seed,
-/// or of the seed's own base. A stage before is no base, as it may be removed.
+/// or of the seed's own base. A stage before may be removed, so nothing is left to it.
 static auto IsLeftToBase(const SeedCheckpoint& seed, const Plan& plan, const Parameter& parameter) -> bool {
   return seed.manifest.base ? seed.manifest.tensors.at(*LoadedTensorOf(parameter)).in_base.has_value()
                             : !plan.seed.continues();

@@ -97,7 +97,7 @@ class CheckpointReader {
   KeptBlocks kept_;
   std::map<std::string, std::unique_ptr<ShardFile>, std::less<>> files_;
   std::map<std::string, std::unique_ptr<LoadedTensor>, std::less<>> mapped_;
-  /// Of the base, which no plan has to match. Null if the manifest has none.
+  /// Reader of the base, which no plan has to match. Null if the manifest has no base.
   std::unique_ptr<CheckpointReader> base_;
   /// By parameters: the elements that this rank has read and stores, and their sum.
   struct ReadSum {

@@ -46,7 +46,7 @@ struct CheckpointWriterOptions {
   int64_t max_manifest_bytes = MaxManifestBytes;
   /// That the run began from, where it began from one.
   ManifestSeed seed;
-  /// What no file of the checkpoints holds.
+  /// Parameters that no file of the checkpoints holds.
   LeftToBase left_to_base;
   Fs* fs = &PosixFs();
 };

@@ -151,8 +151,8 @@ TEST_F(DamageTest, CraftedManifestsAreRefused) {
   ASSERT_TRUE(ManifestFromText(Sealed(good.dump())).ok());
   const std::string tensor = "model.embed_tokens.weight";
   const ManifestCase cases[] = {
-      {"version", [](json& m) { m["version"] = 4; },
-       "version 4; this program reads \"shardc checkpoint\" versions 1 to 3: use the program that wrote it, or a "
+      {"version", [](json& m) { m["version"] = 5; },
+       "version 5; this program reads \"shardc checkpoint\" versions 1 to 4: use the program that wrote it, or a "
        "newer"},
       {"version 0", [](json& m) { m["version"] = 0; }, "version 0; this program reads"},
       {"format", [](json& m) { m["format"] = "x"; }, "it is \"x\" version 3"},

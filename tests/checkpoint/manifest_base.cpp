@@ -19,7 +19,7 @@ using nlohmann::json;
 
 class ManifestBaseText : public testing::Test {
  protected:
-  /// Of a checkpoint that is its own base, as far as one tensor goes.
+  /// Makes the manifest of a checkpoint that is its own base, as far as one tensor goes.
   ManifestBaseText() {
     CHECK(SaveSmall(SmallPlan(1, folder_.path()), 10).ok(), "save");
     const std::string text = ReadText(folder_ / "step-00000010/manifest.json");
@@ -69,18 +69,18 @@ TEST_F(ManifestBaseText, FaultsAreRefused) {
   };
   const std::string digest = good_["base"]["digest"];
   for (const Case& c : std::vector<Case>{
-           {[](json& body, json&) { body.erase("base"); }, "base"},
-           {[](json& body, json&) { body["version"] = 3; }, "it is in a base, and the manifest names none"},
-           {[](json& body, json&) { body["version"] = 5; }, "versions 1 to 4"},
-           {[](json& body, json&) { body["base"]["path"] = "model"; }, "no absolute path"},
-           {[](json& body, json&) { body["base"]["digest"] = "12"; }, "no absolute path with 32 hex digits"},
-           {[](json&, json& tensor) { tensor["layout"] = 0; }, "it is in a base and in a layout"},
-           {[](json&, json& tensor) { tensor.erase("base"); }, "layout"},
-           {[](json&, json& tensor) { tensor["base"].erase("sum"); }, "sum"},
-           {[](json&, json& tensor) { tensor["base"]["sum"] = "ff"; }, "16 hex digits"},
-           {[](json&, json& tensor) { tensor["base"]["sum"] = "00000000000000FF"; }, "16 hex digits"},
-           {[](json&, json& tensor) { tensor["base"]["tensor"] = "../x"; }, "no plain name"},
-           {[](json&, json& tensor) { tensor["base"]["row"] = -1; }, "row"}}) {
+           {[](json&body, json&) { body.erase("base"); }, "base"},
+           {[](json&body, json&) { body["version"] = 3; }, "it is in a base, and the manifest names none"},
+           {[](json&body, json&) { body["version"] = 5; }, "versions 1 to 4"},
+           {[](json&body, json&) { body["base"]["path"] = "model"; }, "no absolute path"},
+           {[](json&body, json&) { body["base"]["digest"] = "12"; }, "no absolute path with 32 hex digits"},
+           {[](json&, json&tensor) { tensor["layout"] = 0; }, "it is in a base and in a layout"},
+           {[](json&, json&tensor) { tensor.erase("base"); }, "layout"},
+           {[](json&, json&tensor) { tensor["base"].erase("sum"); }, "sum"},
+           {[](json&, json&tensor) { tensor["base"]["sum"] = "ff"; }, "16 hex digits"},
+           {[](json&, json&tensor) { tensor["base"]["sum"] = "00000000000000FF"; }, "16 hex digits"},
+           {[](json&, json&tensor) { tensor["base"]["tensor"] = "../x"; }, "no plain name"},
+           {[](json&, json&tensor) { tensor["base"]["row"] = -1; }, "row"}}) {
     EXPECT_NE(Says(c.change).find(c.words), std::string::npos) << c.words << ": " << Says(c.change);
     EXPECT_NE(Says(c.change), "") << c.words;
   }
@@ -92,15 +92,14 @@ TEST_F(ManifestBaseText, BasesThatDoNotFitAreRefused) {
     std::string words;
   };
   for (const Case& c : std::vector<Case>{
-           {[](json& body, json&) { body["base"]["path"] = "/no/such/folder"; }, "its base is gone: /no/such/folder"},
-           {[](json& body, json&) { body["base"]["digest"] = std::string(32, '0'); },
-            "its base is another model now"},
-           {[](json&, json& tensor) { tensor["base"]["tensor"] = "nothing"; }, "has no nothing for"},
-           {[](json&, json& tensor) { tensor["base"]["row"] = 1; }, "from row 1 on"},
-           {[](json&, json& tensor) { tensor["base"]["row"] = INT64_MAX; }, "which does not hold"},
-           {[](json&, json& tensor) { tensor["dtype"] = "bf16"; }, "which does not hold"},
-           {[](json&, json& tensor) { tensor["shape"].push_back(2); }, "which does not hold"},
-           {[](json&, json& tensor) { tensor["shape"] = json::array(); }, "which does not hold"}}) {
+           {[](json&body, json&) { body["base"]["path"] = "/no/such/folder"; }, "its base is gone: /no/such/folder"},
+           {[](json&body, json&) { body["base"]["digest"] = std::string(32, '0'); }, "its base is another model now"},
+           {[](json&, json&tensor) { tensor["base"]["tensor"] = "nothing"; }, "has no nothing for"},
+           {[](json&, json&tensor) { tensor["base"]["row"] = 1; }, "from row 1 on"},
+           {[](json&, json&tensor) { tensor["base"]["row"] = INT64_MAX; }, "which does not hold"},
+           {[](json&, json&tensor) { tensor["dtype"] = "bf16"; }, "which does not hold"},
+           {[](json&, json&tensor) { tensor["shape"].push_back(2); }, "which does not hold"},
+           {[](json&, json&tensor) { tensor["shape"] = json::array(); }, "which does not hold"}}) {
     const std::string said = SaysOpening(c.change);
     EXPECT_NE(said.find(c.words), std::string::npos) << c.words << ": " << said;
   }

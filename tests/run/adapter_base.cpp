@@ -58,8 +58,8 @@ class AdapterBaseRuns : public testing::Test {
   /// Returns the sets of a run that begins so.
   static auto Begins(const std::string& first, const Sets& more = {}) -> Sets {
     return Appended(Appended(TwoSteps, {"init.rule=[]", "start.run_id=tuned", "start.first={ " + first + " }",
-                                "adapter.kind=lora", "adapter.rank=4", "adapter.alpha=8", "optimizer.lr=0.01"}),
-                more);
+                                        "adapter.kind=lora", "adapter.rank=4", "adapter.alpha=8", "optimizer.lr=0.01"}),
+                    more);
   }
   auto FromModel(const Sets& more = {}) const -> Sets { return Begins(fmt::format("seed = \"{}\"", model_), more); }
   auto Run(const std::string& run, const Sets& sets) const -> Outcome { return training_.Run(run, sets); }
@@ -142,9 +142,9 @@ TEST_F(AdapterBaseRuns, HoldWhatIsTrainedAlone) {
   }
   const int64_t saved = BytesOfFilesIn(CheckpointOf("whole")) - BytesOfFilesIn(CheckpointOf("run"));
   EXPECT_GT(saved, 4 * elements);
-  const Outcome written =
-      RunProcess({"/usr/bin/env", "python3", RepositoryPath("tools/import_checkpoint.py"), "--to", "dcp", CheckpointOf("run"), "-o",
-                  training_ / "dcp", "--names-of", "torchtitan-0.3", "--shardc", SHARDC_BINARY_DIR "/shardc"});
+  const Outcome written = RunProcess({"/usr/bin/env", "python3", RepositoryPath("tools/import_checkpoint.py"), "--to",
+                                      "dcp", CheckpointOf("run"), "-o", training_ / "dcp", "--names-of",
+                                      "torchtitan-0.3", "--shardc", SHARDC_BINARY_DIR "/shardc"});
   EXPECT_NE(written.status, 0);
   EXPECT_THAT(written.err, HasSubstr("leaves the base of its adapters in " + model_));
   RecordProperty("bytes", static_cast<int>(BytesOfFilesIn(CheckpointOf("run"))));
@@ -170,8 +170,9 @@ TEST_F(AdapterBaseRuns, HaveTheBitsOfWholeCheckpoints) {
     const Outcome evaluated = asked.Eval(CheckpointOf(run, 4));
     EXPECT_EQ(evaluated.status, 0) << evaluated.err;
     losses.push_back(evaluated.out);
-    const Outcome written = RunProcess(asked.Command(
-        "logits", {"--checkpoint", CheckpointOf(run, 4), "--tokens", asked / "ids.bin", "-o", asked / "logits.safetensors"}));
+    const Outcome written =
+        RunProcess(asked.Command("logits", {"--checkpoint", CheckpointOf(run, 4), "--tokens", asked / "ids.bin", "-o",
+                                            asked / "logits.safetensors"}));
     EXPECT_EQ(written.status, 0) << written.err;
     logits.push_back(ReadText(asked / "logits.safetensors"));
   }
@@ -269,9 +270,9 @@ TEST_F(AdapterBaseRuns, LaterStagesNeedTheBaseAlone) {
 }
 
 TEST_F(AdapterBaseRuns, HoldWhatIsDrawnOrRounded) {
-  const Sets drawn_head = Begins(
-      fmt::format("seed = \"{}\", missing = [\"lm_head.weight\"], unused = [\"lm_head.weight\"]", model_),
-      {R"--(init.rule=[{ match = "lm_head.weight", value = "normal(0, 0.02)" }])--"});
+  const Sets drawn_head =
+      Begins(fmt::format("seed = \"{}\", missing = [\"lm_head.weight\"], unused = [\"lm_head.weight\"]", model_),
+             {R"--(init.rule=[{ match = "lm_head.weight", value = "normal(0, 0.02)" }])--"});
   RunWell("drawn", drawn_head);
   const json drawn = ManifestOf("drawn").at("tensors");
   EXPECT_TRUE(drawn.at("lm_head.weight").contains("layout"));
@@ -288,8 +289,9 @@ TEST_F(AdapterBaseRuns, WidenRowsOfFusedTensors) {
   PublishedFiles::Make("llama", "BF16").Fused().Write(training_ / "fused");
   std::filesystem::remove(training_ / "tiny.toml");
   ASSERT_EQ(AskShardc({"new", training_ / "tiny.toml", "--from", training_ / "fused"}).status, 0);
-  const Sets sets{"mesh.dp=2",      "model.seq=32",   "run.threads=1",   "train.steps=2",       "checkpoint.every=1",
-                  "adapter.kind=lora", "adapter.rank=2", "adapter.alpha=4", "precision.frozen=fp32", "start.run_id=tuned"};
+  const Sets sets{
+      "mesh.dp=2",         "model.seq=32",   "run.threads=1",   "train.steps=2",         "checkpoint.every=1",
+      "adapter.kind=lora", "adapter.rank=2", "adapter.alpha=4", "precision.frozen=fp32", "start.run_id=tuned"};
   RunWell("run", sets);
   RunWhole("whole", sets);
   const json queries = ManifestOf("run").at("tensors").at("model.layers.0.self_attn.k_proj.weight");
