@@ -30,7 +30,7 @@ static auto CheckTensors(const Manifest& manifest, const OpenBase& base) -> Stat
             tensor.in_base->tensor, name);
     const Dims& there = found->second.shape;
     const Dims& own = tensor.shape;
-    const bool fits = !own.empty() && there.size() == own.size() &&
+    const bool fits = !own.empty() && NumElements(own) > 0 && there.size() == own.size() &&
                       std::equal(own.begin() + 1, own.end(), there.begin() + 1, there.end()) &&
                       tensor.in_base->row <= there[0] && own[0] <= there[0] - tensor.in_base->row;
     FAIL_IF(!fits || !IsTypeOfSeed(found->second.dtype) ||

@@ -99,6 +99,7 @@ TEST_F(ManifestBaseText, BasesThatDoNotFitAreRefused) {
            {[](json&, json&tensor) { tensor["base"]["row"] = INT64_MAX; }, "which does not hold"},
            {[](json&, json&tensor) { tensor["dtype"] = "bf16"; }, "which does not hold"},
            {[](json&, json&tensor) { tensor["shape"].push_back(2); }, "which does not hold"},
+           {[](json&, json&tensor) { tensor["shape"][0] = 0; }, "which does not hold"},
            {[](json&, json&tensor) { tensor["shape"] = json::array(); }, "which does not hold"}}) {
     const std::string said = SaysOpening(c.change);
     EXPECT_NE(said.find(c.words), std::string::npos) << c.words << ": " << said;
