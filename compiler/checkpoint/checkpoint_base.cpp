@@ -26,8 +26,8 @@ static auto CheckTensors(const Manifest& manifest, const OpenBase& base) -> Stat
       continue;
     }
     const auto found = base.manifest.tensors.find(tensor.in_base->tensor);
-    FAIL_IF(found == base.manifest.tensors.end(), ExitCode::Checkpoint, "its base {} has no {} for {}", base.path,
-            tensor.in_base->tensor, name);
+    FAIL_IF(found == base.manifest.tensors.end() || found->second.in_base, ExitCode::Checkpoint,
+            "its base {} has no {} for {}", base.path, tensor.in_base->tensor, name);
     const Dims& there = found->second.shape;
     const Dims& own = tensor.shape;
     const bool fits = !own.empty() && NumElements(own) > 0 && there.size() == own.size() &&

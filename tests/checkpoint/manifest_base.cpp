@@ -1,8 +1,9 @@
 // Manifests that leave tensors to a base: what is read of them, and what no program wrote.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <bit>
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -104,6 +105,20 @@ TEST_F(ManifestBaseText, BasesThatDoNotFitAreRefused) {
     const std::string said = SaysOpening(c.change);
     EXPECT_NE(said.find(c.words), std::string::npos) << c.words << ": " << said;
   }
+}
+
+TEST_F(ManifestBaseText, BaseHasNoBase) {
+  const std::string text = Sealed(good_.dump());
+  std::filesystem::create_directory(folder_ / "step-00000011");
+  WriteText(folder_ / "step-00000011/manifest.json", text);
+  json above = good_;
+  above["base"] = {{"path", folder_ / "step-00000011"}, {"digest", DigestInManifest(text)}};
+  const auto manifest = Read(above);
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  const auto base = OpenBaseOf(*manifest);
+  ASSERT_FALSE(base.ok());
+  EXPECT_NE(base.error().message.find("has no " + manifest->tensors.begin()->first), std::string::npos)
+      << base.error().message;
 }
 
 TEST(ElementSum, IsThatOfAnyCutOrderAndType) {
