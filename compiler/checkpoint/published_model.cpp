@@ -46,13 +46,6 @@ auto CheckRegular(const Descriptor& directory, const std::string& name) -> Statu
   return Success{};
 }
 
-/// Returns the text of config.json or of the index.
-auto ReadText(const Descriptor& directory, const std::string& name) -> ErrorOr<std::string> {
-  RETURN_IF_ERROR(CheckRegular(directory, name));
-  auto text = ReadFileAt(directory, name, MaxManifestBytes);
-  return text ? text : Fail(ExitCode::Checkpoint, "{}", text.error().message);
-}
-
 /// Returns the reason why a directory has no weights that are read.
 auto NoWeights(const Descriptor& directory) -> Error {
   for (const char* const old : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
@@ -178,8 +171,18 @@ auto HasEntry(const Descriptor& directory, const std::string& name) -> bool {
   return status && status->kind != EntryKind::Missing;
 }
 
+auto ReadModelText(const Descriptor& directory, const std::string& name) -> ErrorOr<std::string> {
+  RETURN_IF_ERROR(CheckRegular(directory, name));
+  auto text = ReadFileAt(directory, name, MaxManifestBytes);
+  return text ? text : Fail(ExitCode::Checkpoint, "{}", text.error().message);
+}
+
+auto AddWeights(const Descriptor& directory, const std::string& name, Manifest& manifest) -> Status {
+  return HeaderReader(directory, nullptr, manifest).ReadFile(name);
+}
+
 auto ReadPublishedModel(const Descriptor& directory) -> ErrorOr<Manifest> {
-  const auto text = ReadText(directory, ConfigName);
+  const auto text = ReadModelText(directory, ConfigName);
   ASSIGN_OR_RETURN(auto config, text ? ReadPublishedConfig(*text) : text.error());
   const bool is_single = HasEntry(directory, SingleName);
   if (!is_single && !HasEntry(directory, IndexName)) {
@@ -201,7 +204,7 @@ auto ReadPublishedModel(const Descriptor& directory) -> ErrorOr<Manifest> {
 
   WeightMap weights;
   if (!is_single) {
-    const auto index_text = ReadText(directory, IndexName);
+    const auto index_text = ReadModelText(directory, IndexName);
     ASSIGN_OR_RETURN(weights, index_text ? ReadIndex(*index_text) : index_text.error());
     manifest.published->index = DigestOf(*index_text);
     for (const auto& [tensor, file] : weights) {
