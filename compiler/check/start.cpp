@@ -26,6 +26,15 @@ static auto CheckFirst(CheckContext& context, const FirstStart& first) -> void {
            "has `reset`, and a `seed` gives the parameters alone; delete `reset`, or write `continue` "
            "in the place of `seed`");
   }
+  if (first.adapter.is_set) {
+    CheckPath(context, first.adapter.at, "adapter", *first.adapter, "adapter");
+  }
+  if (first.adapter.is_set && first.continued.is_set) {
+    refuse(
+        first.adapter.at,
+        "has `continue` and `adapter`, and a stage goes on with the adapters of the one before; delete `adapter`, or "
+        "write `seed` in the place of `continue`");
+  }
   for (const std::string& word : *first.reset) {
     if (!FromText<StagePart>(word)) {
       const auto& words = EnumNames<StagePart>::names;

@@ -112,6 +112,9 @@ auto ToText(const Manifest& manifest) -> std::string {
   if (!manifest.seed.digest.empty()) {
     const ManifestSeed& seed = manifest.seed;
     body["seed"] = {{"run_id", seed.run_id}, {"step", seed.step}, {"digest", seed.digest}};
+    if (!seed.adapter.empty()) {
+      body["seed"]["adapter"] = seed.adapter;
+    }
     if (seed.steps_before > 0) {
       body["seed"]["updates"] = seed.updates;
       body["seed"]["first_step"] = seed.first_step;

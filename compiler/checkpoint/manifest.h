@@ -58,7 +58,7 @@ struct ManifestTensor {
   int64_t first_update = 0;
   /// Set if no file of the checkpoint has the tensor.
   std::optional<TensorInBase> in_base;
-  /// Of version 1.
+  /// Of version 1, and of the tensors of an adapter beside a seed.
   std::vector<Piece> pieces;
 
   auto IntervalOf(const Piece& piece) const -> BoxInterval;
@@ -112,6 +112,8 @@ struct ManifestSeed {
   int64_t step = 0;
   /// Of its manifest; empty where the run began from scratch.
   std::string digest;
+  /// Of the adapter that it began with; empty if there was none.
+  std::string adapter;
   /// The updates that the count of a run that continues it began with, what its schedules saw as the first step, and
   /// the steps of all stages before.
   int64_t updates = 0;

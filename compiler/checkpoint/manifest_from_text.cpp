@@ -205,8 +205,11 @@ auto ReadSeed(const JsonReader& object) -> ErrorOr<ManifestSeed> {
   READ(seed.run_id, object.String("run_id"));
   READ(seed.step, object.Count("step"));
   READ(seed.digest, object.String("digest"));
-  FAIL_IF(!IsDigest(seed.digest) || !IsPlainName(seed.run_id), ExitCode::Checkpoint,
-          "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
+  if (object.Has("adapter")) {
+    READ(seed.adapter, object.String("adapter"));
+  }
+  FAIL_IF(!IsDigest(seed.digest) || !(seed.adapter.empty() || IsDigest(seed.adapter)) || !IsPlainName(seed.run_id),
+          ExitCode::Checkpoint, "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
   if (object.Has("steps_before")) {
     READ(seed.updates, object.Count("updates"));
     READ(seed.first_step, object.Count("first_step"));

@@ -16,8 +16,11 @@ static auto LaidTensorOf(const Manifest& manifest, const ManifestTensor& tensor)
 }
 
 auto RolesOf(const Manifest& manifest, const ManifestTensor& tensor) -> std::set<StateRole> {
-  if (manifest.version != Manifest::ListsPieces) {
-    return tensor.in_base ? std::set{StateRole::Parameter} : LayoutOfTensor(manifest, tensor).roles;
+  if (tensor.in_base) {
+    return {StateRole::Parameter};
+  }
+  if (tensor.layout >= 0) {
+    return LayoutOfTensor(manifest, tensor).roles;
   }
   std::set<StateRole> roles;
   for (const Piece& piece : tensor.pieces) {
@@ -28,15 +31,12 @@ auto RolesOf(const Manifest& manifest, const ManifestTensor& tensor) -> std::set
 
 auto PiecesOf(const Manifest& manifest, const ManifestTensor& tensor, StateRole role) -> std::vector<Piece> {
   std::vector<Piece> pieces;
-  if (manifest.version == Manifest::ListsPieces) {
+  if (tensor.layout < 0) {
     for (const Piece& piece : tensor.pieces) {
       if (piece.role == role) {
         pieces.push_back(piece);
       }
     }
-    return pieces;
-  }
-  if (tensor.in_base) {
     return pieces;
   }
   const Layout& layout = LayoutOfTensor(manifest, tensor);

@@ -182,6 +182,7 @@ auto RecordOf(const Plan& plan) -> ManifestSeed {
   return {.run_id = plan.seed.run_id,
           .step = plan.seed.step,
           .digest = plan.seed.manifest,
+          .adapter = plan.seed.adapter,
           .updates = plan.seed.updates,
           .first_step = plan.run.first_step,
           .steps_before = plan.seed.steps_before};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/data/megatron_index.h"
@@ -51,7 +52,8 @@ auto CheckHasOffsets(const std::string& option, const std::string& output) -> St
   return Success{};
 }
 
-auto InputsOf(const DataSource& data, const HeadTable& heads, const std::string& seed) -> std::vector<std::string> {
+auto InputsOf(const DataSource& data, const HeadTable& heads, std::initializer_list<std::string> begun_from)
+    -> std::vector<std::string> {
   std::vector<std::string> inputs;
   for (const FileList& list : ListFiles(data, heads)) {
     for (const std::string& path : list.paths) {
@@ -61,9 +63,7 @@ auto InputsOf(const DataSource& data, const HeadTable& heads, const std::string&
       }
     }
   }
-  if (!seed.empty()) {
-    inputs.push_back(seed);
-  }
+  std::ranges::copy_if(begun_from, std::back_inserter(inputs), [](const std::string& path) { return !path.empty(); });
   return inputs;
 }
 

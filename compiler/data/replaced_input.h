@@ -1,6 +1,7 @@
 // Outputs that would destroy what is read, or what a run keeps.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +20,9 @@ auto CheckReplacesNone(const std::string& option, const std::string& output, std
 /// end. Errors: ExitCode::Usage, if it is a FIFO or a socket.
 auto CheckHasOffsets(const std::string& option, const std::string& output) -> Status;
 
-/// Returns what a run reads: its files of tokens and targets, Megatron's index of each, and the directory `seed` unless
-/// it is empty.
-auto InputsOf(const DataSource& data, const HeadTable& heads, const std::string& seed) -> std::vector<std::string>;
+/// Returns what a run reads: its files of tokens and targets, Megatron's index of each, and the directories that it
+/// begins from, without empty names.
+auto InputsOf(const DataSource& data, const HeadTable& heads, std::initializer_list<std::string> begun_from)
+    -> std::vector<std::string>;
 
 }  // namespace shardc

@@ -22,6 +22,7 @@ auto MakePathsAbsolute(Plan& plan) -> void {
     }
   }
   make_absolute(plan.seed.path);
+  make_absolute(plan.seed.adapter_path);
   make_absolute(plan.run.run_dir);
   make_absolute(plan.run.checkpoint_dir);
 }

@@ -213,7 +213,7 @@ static auto PrintAsKnown(const Plan& plan, const Facts& facts, const PlanOptions
 static auto ShowPlan(const Plan& plan, const Facts& facts, const PlanOptions& options, const FitMaker& make_fit)
     -> Status {
   SetCheckContext("printing the plan");
-  RETURN_IF_ERROR(CheckOutput(options, InputsOf(plan.data, plan.heads, plan.seed.path)));
+  RETURN_IF_ERROR(CheckOutput(options, InputsOf(plan.data, plan.heads, {plan.seed.path, plan.seed.adapter_path})));
   const bool writes_plan_first = !options.output.empty() && options.emit.empty() && !AsksForReport(options);
   const bool prints_as_known = make_fit && options.format == "text" && (writes_plan_first || options.output.empty());
   std::optional<FitUse> fit = make_fit && !prints_as_known ? std::optional(make_fit({})) : std::nullopt;

@@ -22,7 +22,7 @@
 #include "compiler/plan/text.h"
 #include "compiler/recipe/override.h"
 #include "compiler/recipe/presets.h"
-#include "compiler/start/seed.h"
+#include "compiler/start/adapter_start.h"
 #include "compiler/verify/read_plan.h"
 
 namespace shardc {
@@ -235,7 +235,7 @@ auto TakeRecipeOfRun(RecipeOptions& options, std::string& checkpoint) -> Status 
 }
 
 auto InputsOf(const Recipe& recipe) -> std::vector<std::string> {
-  return InputsOf(DataOf(recipe), HeadsOf(recipe), SeedPathOf(recipe));
+  return InputsOf(DataOf(recipe), HeadsOf(recipe), {SeedPathOf(recipe), AdapterPathOf(recipe)});
 }
 
 auto SetOption(const RecipeOptions& options) -> GivenOption {

@@ -77,6 +77,8 @@ struct FirstStartOf {
   /// The one of these two that a table has. The key of the second is `continue`.
   typename Form::template Leaf<std::string> seed = {};
   typename Form::template Leaf<std::string> continued = {};
+  /// Beside `seed`: the adapter of peft that adapters begin with.
+  typename Form::template Leaf<std::string> adapter = {};
   /// The words of StagePart that a run does not take from the checkpoint that it continues. Unset: DefaultReset.
   typename Form::template Leaf<std::vector<std::string>> reset = {};
   typename Form::template Leaf<std::vector<std::string>> missing = {};

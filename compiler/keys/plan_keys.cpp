@@ -74,8 +74,8 @@ auto Read(const TomlValue& from, FirstStartOf<InPlan>& first) -> bool {
   const auto read = [&](const auto& member) {
     const auto& [name, value] = member;
     return (name == "seed" && Read(value, first.seed)) || (name == "continue" && Read(value, first.continued)) ||
-           (name == "reset" && Read(value, first.reset)) || (name == "missing" && Read(value, first.missing)) ||
-           (name == "unused" && Read(value, first.unused));
+           (name == "adapter" && Read(value, first.adapter)) || (name == "reset" && Read(value, first.reset)) ||
+           (name == "missing" && Read(value, first.missing)) || (name == "unused" && Read(value, first.unused));
   };
   return std::ranges::all_of(from.members, read) && first.seed.has_value() != first.continued.has_value();
 }

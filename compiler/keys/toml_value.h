@@ -37,6 +37,7 @@ auto WriteToml(const FirstStartOf<Form>& value) -> std::string {
     return WriteToml(value.word);
   }
   std::string text = (IsSet(value.seed) ? "{ seed = " : "{ continue = ") + WriteToml(*value.from());
+  text += IsSet(value.adapter) ? ", adapter = " + WriteToml(*value.adapter) : "";
   text += IsSet(value.reset) ? ", reset = " + WriteToml(*value.reset) : "";
   text += IsSet(value.missing) ? ", missing = " + WriteToml(*value.missing) : "";
   text += IsSet(value.unused) ? ", unused = " + WriteToml(*value.unused) : "";

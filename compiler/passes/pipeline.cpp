@@ -5,7 +5,7 @@
 #include "compiler/base/plan_limits.h"
 #include "compiler/ops/plan_limits.h"
 #include "compiler/passes/plan_header.h"
-#include "compiler/start/seed.h"
+#include "compiler/start/adapter_start.h"
 #include "compiler/verify/verify.h"
 
 namespace shardc {
@@ -62,7 +62,11 @@ static auto NoteSizes(const Recipe& recipe, const BrokenLimit& broken, Diagnosti
 
 auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& diags) -> ErrorOr<Plan> {
   SetCheckContext("reading the seed");
-  const auto seed = ReadSeed(recipe, options.run_dir.empty() ? RunDirOf(recipe) : options.run_dir, diags);
+  const std::string run_dir = options.run_dir.empty() ? RunDirOf(recipe) : options.run_dir;
+  auto seed = ReadSeed(recipe, run_dir, diags);
+  if (seed && !diags.has_errors()) {
+    AddAdapter(recipe, run_dir, *seed, diags);
+  }
   if (diags.has_errors()) {
     return Rejected();
   }

@@ -68,9 +68,11 @@ auto VisitLine(T& seed, Visitor&& visitor) -> void {
   visitor.Field("run_id", seed.run_id);
   visitor.Field("step", seed.step);
   visitor.Field("manifest", seed.manifest);
+  visitor.Default("adapter", seed.adapter, std::string{});
   visitor.Default("updates", seed.updates, int64_t{0});
   visitor.Default("steps_before", seed.steps_before, int64_t{0});
   visitor.Path("path", seed.path);
+  visitor.Path("adapter_path", seed.adapter_path);
 }
 
 template <MaybeConst<TargetHead> T, class Visitor>

@@ -79,9 +79,10 @@ auto Plan::ScalarOf(ScalarRole role) const -> ScalarId {
 }
 
 auto ToText(const Seed& seed) -> std::string {
+  const std::string_view adapter = seed.adapter.empty() ? "" : ", with an adapter";
   switch (seed.format) {
-    case SeedFormat::Checkpoint: return fmt::format("step {} of run {}", seed.step, seed.run_id);
-    case SeedFormat::HuggingFace: return fmt::format("{} of Hugging Face", seed.run_id);
+    case SeedFormat::Checkpoint: return fmt::format("step {} of run {}{}", seed.step, seed.run_id, adapter);
+    case SeedFormat::HuggingFace: return fmt::format("{} of Hugging Face{}", seed.run_id, adapter);
   }
   CHECK(false, "format {}", static_cast<int>(seed.format));
 }

@@ -28,6 +28,7 @@ static auto CopyLeaves(const Table& table, InPlanForm& keys, const Takes& takes)
           first.word = leaf->word;
           CopySet(leaf->seed, first.seed);
           CopySet(leaf->continued, first.continued);
+          CopySet(leaf->adapter, first.adapter);
           CopySet(leaf->reset, first.reset);
           CopySet(leaf->missing, first.missing);
           CopySet(leaf->unused, first.unused);

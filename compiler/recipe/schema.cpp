@@ -50,6 +50,7 @@ static auto TypeSchema(std::string_view type) -> Json {
                      {"properties",
                       {{"seed", {{"type", "string"}}},
                        {"continue", {{"type", "string"}}},
+                       {"adapter", {{"type", "string"}}},
                        {"reset", {{"type", "array"}, {"items", {{"enum", EnumNames<StagePart>::names}}}}},
                        {"missing", globs},
                        {"unused", globs}}}};

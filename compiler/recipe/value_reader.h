@@ -116,12 +116,14 @@ class ValueReader {
     for (const TomlEntry& entry : node.entries) {
       const bool found = ReadMember(key, entry, "seed", "Text", value.seed) ||
                          ReadMember(key, entry, "continue", "Text", value.continued) ||
+                         ReadMember(key, entry, "adapter", "Text", value.adapter) ||
                          ReadMember(key, entry, "reset", "Texts", value.reset) ||
                          ReadMember(key, entry, "missing", "Texts", value.missing) ||
                          ReadMember(key, entry, "unused", "Texts", value.unused);
       if (!found) {
         const auto meant =
-            ReportUnknownKey(entry, where, {"seed", "continue", "reset", "missing", "unused"}, diagnostics_).name;
+            ReportUnknownKey(entry, where, {"seed", "continue", "adapter", "reset", "missing", "unused"}, diagnostics_)
+                .name;
         is_path_meant |= meant == "seed" || meant == "continue";
       }
     }

@@ -186,6 +186,7 @@ static auto SeedJson(const Seed& seed, const SeedUse& use) -> Json {
           {"run_id", seed.run_id},
           {"step", seed.step},
           {"manifest", seed.manifest},
+          {"adapter", {{"path", seed.adapter_path}, {"manifest", seed.adapter}}},
           {"loaded", {{"parameters", use.num_loaded}, {"elements", use.loaded_elements}}},
           {"read", {{"parameters", use.num_read}, {"elements", use.read_elements}}},
           {"generated", {{"parameters", use.num_generated}, {"elements", use.generated_elements}}},

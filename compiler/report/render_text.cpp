@@ -258,13 +258,15 @@ auto StartText(const Report& report) -> std::string {
   const std::string moments =
       use.num_with_moments == 0 ? "" : fmt::format(", {} with moments", Grouped(use.num_with_moments));
   const std::string unused = use.unused.empty() ? "" : fmt::format("; not used: {}", fmt::join(use.unused, ", "));
-  std::string text = Wrapped(
-      fmt::format("start       {} {}, {}: {} ({}) loaded{}{}{}, {} ({}) generated{}{}; a rank loads {}{}",
-                  kept.empty() ? "seed" : "continues", seed.path, ToText(seed), Counted(use.num_loaded, "parameter"),
-                  Counted(use.loaded_elements, "element"), moments, ConversionsOf(*report.plan), read,
-                  Counted(use.num_generated, "parameter"), Counted(use.generated_elements, "element"), tied, unused,
-                  FormatMemory(use.read_by_rank), kept.empty() ? "" : "; " + kept),
-      12);
+  std::string text =
+      Wrapped(fmt::format("start       {} {}{}, {}: {} ({}) loaded{}{}{}, {} ({}) generated{}{}; a rank loads {}{}",
+                          kept.empty() ? "seed" : "continues", seed.path,
+                          seed.adapter.empty() ? "" : " with " + seed.adapter_path, ToText(seed),
+                          Counted(use.num_loaded, "parameter"), Counted(use.loaded_elements, "element"), moments,
+                          ConversionsOf(*report.plan), read, Counted(use.num_generated, "parameter"),
+                          Counted(use.generated_elements, "element"), tied, unused, FormatMemory(use.read_by_rank),
+                          kept.empty() ? "" : "; " + kept),
+              12);
   for (const std::string& change : use.changes) {
     text += Wrapped(fmt::format("{:12}{}", "", change), 14);
   }

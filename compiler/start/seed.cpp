@@ -319,10 +319,12 @@ auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const Te
     const bool has_adapters =
         std::ranges::any_of(left, [](const std::string& name) { return !AdaptedBy(name).empty(); });
     diags.Build(first.from().at, DiagnosticKind::SeedTensorLeft, FirstOf(left))
-        .Help(fmt::format(
-            "{}to leave them, write into start.first: {}",
-            has_adapters ? "`shardc export --merge` writes base and adapters as one model, to begin from; " : "",
-            ListWith("unused", first.unused, {left.begin(), left.end()}, names)))
+        .Help(fmt::format("{}to leave them, write into start.first: {}",
+                          !has_adapters ? ""
+                          : seed.adapter_digest.empty()
+                              ? "`shardc export --merge` writes base and adapters as one model, to begin from; "
+                              : "to train them, name their projections in adapter.match; ",
+                          ListWith("unused", first.unused, {left.begin(), left.end()}, names)))
         .Emit();
   }
 }
@@ -345,6 +347,8 @@ auto SeedOf(const SeedCheckpoint& seed, const TensorUses& uses) -> Seed {
                .run_id = seed.manifest.run_id,
                .step = seed.manifest.step,
                .manifest = seed.digest,
+               .adapter = seed.adapter_digest,
+               .adapter_path = seed.adapter_path,
                .tensors = {}};
   for (const auto& [name, use] : uses) {
     const ManifestTensor& tensor = seed.manifest.tensors.at(name);

@@ -26,6 +26,10 @@ struct SeedCheckpoint {
   /// The digest by which a plan knows the seed.
   std::string digest;
   Manifest manifest;
+  /// The directory of the adapter whose tensors the manifest has beside its own, and the digest of what was read of
+  /// it; empty if start.first names none.
+  std::string adapter_path;
+  std::string adapter_digest;
   /// Set where the run continues it.
   std::optional<Stage> stage;
 };

@@ -374,7 +374,8 @@ auto RecipeVerifier::Recomputation() -> void {
 
 auto RecipeVerifier::Start() -> void {
   const auto& first = keys_.start.first;
-  if (first && first->from().has_value() != plan_.seed.is_set()) {
+  if (first &&
+      (first->from().has_value() != plan_.seed.is_set() || first->adapter.has_value() == plan_.seed.adapter.empty())) {
     Refuse("start.first", WriteToml(*first), "begins from {}",
            plan_.seed.is_set() ? ToText(plan_.seed) : "no checkpoint");
   }

@@ -7,6 +7,7 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/checkpoint/checkpoint_base.h"
 #include "compiler/checkpoint/cover.h"
+#include "compiler/checkpoint/peft_adapter.h"
 #include "compiler/checkpoint/pieces.h"
 #include "compiler/checkpoint/seed_contents.h"
 #include "compiler/checkpoint/widen.h"
@@ -33,6 +34,8 @@ struct CheckpointReader::ShardFile {
   std::unique_ptr<CheckpointFile> file;
   /// Made when it is asked for.
   std::unique_ptr<MappedFile> mapped;
+  /// Null if the file has digests of its own.
+  ReadBytesOf* read = nullptr;
 };
 
 CheckpointReader::CheckpointReader(CheckpointReaderOptions options) : options_(std::move(options)) {
@@ -74,7 +77,7 @@ auto CheckpointReader::Load() -> Status {
     manifest_ = std::move(contents.manifest);
     manifest_text_ = std::move(contents.text);
     digest_ = std::move(contents.digest);
-    return Success{};
+    return options_.plan->seed.adapter.empty() ? Status(Success{}) : LoadAdapter();
   }
   ASSIGN_OR_RETURN(auto text, ReadManifestText(directory_));
   ASSIGN_OR_RETURN(manifest_, ManifestOf(directory_, text));
@@ -96,6 +99,26 @@ auto CheckpointReader::LoadBase() -> Status {
   base_.reset(new CheckpointReader(std::move(options)));
   base_->directory_ = std::move(opened.directory);
   base_->manifest_ = std::move(opened.manifest);
+  return Success{};
+}
+
+auto CheckpointReader::LoadAdapter() -> Status {
+  const std::string& path = options_.plan->seed.adapter_path;
+  const std::string& planned = options_.plan->seed.adapter;
+  auto directory = OpenDirectory(*options_.fs, path);
+  auto contents = directory ? ReadPeftAdapter(*directory) : directory.error();
+  FAIL_IF(!contents, ExitCode::Checkpoint, "its adapter {}: {}", path, contents.error().message);
+  FAIL_IF(contents->digest != planned, ExitCode::Checkpoint,
+          "its adapter {} is not the one that the plan was made for: the digest of its {} and header is {}, the plan "
+          "says {}; make the plan again",
+          path, PeftConfigName, contents->digest, planned);
+  adapter_ =
+      Adapter{.directory = *std::move(directory), .manifest = std::move(contents->manifest), .names = {}, .read = {}};
+  for (const auto& [name, tensor] : adapter_->manifest.tensors) {
+    const std::string parameter = ParameterOfPeft(name);
+    adapter_->names[parameter] = name;
+    manifest_.tensors[parameter] = tensor;
+  }
   return Success{};
 }
 
@@ -158,11 +181,14 @@ auto CheckpointReader::FileNamed(const std::string& name) -> ErrorOr<ShardFile*>
   if (const auto found = files_.find(name); found != files_.end()) {
     return found->second.get();
   }
-  auto file = CheckpointFile::Open(directory_, manifest_, name, &kept_);
+  const bool is_of_adapter = adapter_ && adapter_->manifest.files.contains(name);
+  auto file = is_of_adapter ? CheckpointFile::Open(adapter_->directory, adapter_->manifest, name, &kept_)
+                            : CheckpointFile::Open(directory_, manifest_, name, &kept_);
   if (!file) {
     return WithRemedy(file.error(), options_);
   }
-  return (files_[name] = std::make_unique<ShardFile>(*std::move(file), nullptr)).get();
+  ReadBytesOf* const read = is_of_adapter ? &adapter_->read : manifest_.published ? &read_ : nullptr;
+  return (files_[name] = std::make_unique<ShardFile>(*std::move(file), nullptr, read)).get();
 }
 
 auto CheckpointReader::ReadScalar(std::string_view name) const -> ErrorOr<double> {
@@ -206,13 +232,16 @@ auto CheckpointReader::ReadElements(std::string_view name, StateRole role, const
 
 auto CheckpointReader::SourceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Source> {
   ASSIGN_OR_RETURN(auto shard, FileNamed(piece.file));
-  ASSIGN_OR_RETURN(const auto bytes, shard->file->Find(stored, dtype, piece.elements.size()));
+  const auto of_adapter = adapter_ ? adapter_->names.find(stored) : decltype(adapter_->names.end())();
+  const bool is_of_adapter = adapter_ && of_adapter != adapter_->names.end();
+  ASSIGN_OR_RETURN(const auto bytes,
+                   shard->file->Find(is_of_adapter ? of_adapter->second : stored, dtype, piece.elements.size()));
   return Source{shard, bytes.begin};
 }
 
 auto CheckpointReader::ReadBytes(const std::string& stored, const Source& source, int64_t begin, int64_t bytes,
                                  std::byte* to) -> Status {
-  if (!manifest_.published) {
+  if (source.file->read == nullptr) {
     const Status done = source.file->file->Read(to, bytes, source.offset + begin);
     return done ? done : WithRemedy(done.error(), options_);
   }
@@ -221,8 +250,8 @@ auto CheckpointReader::ReadBytes(const std::string& stored, const Source& source
   for (int64_t at = 0; at < bytes; at += ChunkBytes) {
     const int64_t chunk = std::min(ChunkBytes, bytes - at);
     RETURN_IF_ERROR(source.file->file->Read(to + at, chunk, source.offset + begin + at));
-    read_[stored].Update(to + at, chunk);
-    bytes_read_ += chunk;
+    source.file->read->digests[stored].Update(to + at, chunk);
+    source.file->read->bytes += chunk;
   }
   return Success{};
 }
@@ -256,35 +285,44 @@ auto CheckpointReader::ReadInterval(const std::string& stored, const Piece& piec
   return Success{};
 }
 
-auto CheckpointReader::Record() -> ErrorOr<std::string> {
-  if (!manifest_.published) {
-    return manifest_text_;
+auto CheckpointReader::Record() -> ErrorOr<Records> {
+  Records records{.seed = manifest_text_, .adapter = {}};
+  if (manifest_.published) {
+    ASSIGN_OR_RETURN(auto own, ManifestFromText(manifest_text_));
+    ASSIGN_OR_RETURN(records.seed, RecordOf(std::move(own), read_, options_.path));
   }
+  if (adapter_) {
+    ASSIGN_OR_RETURN(records.adapter, RecordOf(adapter_->manifest, adapter_->read, options_.plan->seed.adapter_path));
+  }
+  return records;
+}
+
+auto CheckpointReader::RecordOf(Manifest manifest, const ReadBytesOf& read, const std::string& path) const
+    -> ErrorOr<std::string> {
   struct Read {
     int64_t bytes = 0;
     uint64_t low = 0;
     uint64_t high = 0;
   };
   Digest mine;
-  for (const auto& [name, digest] : read_) {
+  for (const auto& [name, digest] : read.digests) {
     const std::string line = fmt::format("{} {}\n", name, digest.Text());
     mine.Update(line.data(), std::ssize(line));
   }
   const auto [low, high] = mine.Halves();
-  std::vector<Read> all{{bytes_read_, low, high}};
+  std::vector<Read> all{{read.bytes, low, high}};
   if (options_.control != nullptr) {
     ASSIGN_OR_RETURN(all, options_.control->GatherValues(AxisSet::All(), all.front()));
   }
-  Manifest record = manifest_;
   Digest digest;
-  for (const Read& read : all) {
-    const std::string line = DigestText(read.low, read.high) + "\n";
+  for (const Read& of_rank : all) {
+    const std::string line = DigestText(of_rank.low, of_rank.high) + "\n";
     digest.Update(line.data(), std::ssize(line));
-    record.published->bytes_read += read.bytes;
+    manifest.published->bytes_read += of_rank.bytes;
   }
-  record.published->digest_read = digest.Text();
-  record.published->directory = std::filesystem::path(options_.path).filename().string();
-  return ToText(record);
+  manifest.published->digest_read = digest.Text();
+  manifest.published->directory = std::filesystem::path(path).filename().string();
+  return ToText(manifest);
 }
 
 auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*> {

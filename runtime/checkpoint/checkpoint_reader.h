@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,9 +38,15 @@ class CheckpointReader {
   /// from one, or are in the base of this checkpoint. Empty if it is read from nowhere but the run's own files.
   /// Collective. Errors: ExitCode::Checkpoint: the base has other numbers than those that the run began from.
   auto SumBase() -> ErrorOr<LeftToBase>;
-  /// Returns what a run that began from this seed puts on record: the manifest, with what the ranks have read if it is
-  /// that of a model of Hugging Face. Collective.
-  auto Record() -> ErrorOr<std::string>;
+  /// Manifests that a run which began from this seed puts on record, with what the ranks have read of files without
+  /// digests.
+  struct Records {
+    std::string seed;
+    /// Empty if no adapter is read beside it.
+    std::string adapter;
+  };
+  /// Collective.
+  auto Record() -> ErrorOr<Records>;
   auto step() const -> int64_t { return manifest_.step; }
   /// True if states of this role are read for the purpose.
   auto Gives(StateRole role) const -> bool {
@@ -63,10 +70,28 @@ class CheckpointReader {
  private:
   struct ShardFile;
 
+  /// The bytes that were read of files of which no digest is known before.
+  struct ReadBytesOf {
+    /// Digests of the bytes of each tensor, in the order of reading.
+    std::map<std::string, Digest, std::less<>> digests;
+    int64_t bytes = 0;
+  };
+  /// The adapter of peft beside a seed, whose tensors the manifest of the seed gets.
+  struct Adapter {
+    Descriptor directory;
+    Manifest manifest;
+    /// The names in its file, by those of parameters.
+    std::map<std::string, std::string, std::less<>> names;
+    ReadBytesOf read;
+  };
+
   explicit CheckpointReader(CheckpointReaderOptions options);
   auto Load() -> Status;
   /// Opens the reader of the base, if the manifest has one.
   auto LoadBase() -> Status;
+  auto LoadAdapter() -> Status;
+  /// Returns a published manifest with what all ranks have read.
+  auto RecordOf(Manifest manifest, const ReadBytesOf& read, const std::string& path) const -> ErrorOr<std::string>;
   auto CheckFiles(int64_t part, int64_t num_parts) -> Status;
   /// Compares the bits of tensors that are said to be one.
   auto CheckCopies(int64_t part, int64_t num_parts) -> Status;
@@ -90,9 +115,9 @@ class CheckpointReader {
   std::string manifest_text_;
   /// By which the plan knows a seed.
   std::string digest_;
-  /// Digests of the bytes that were read of each tensor of a published model, in the order of reading.
-  std::map<std::string, Digest, std::less<>> read_;
-  int64_t bytes_read_ = 0;
+  /// Of a published model.
+  ReadBytesOf read_;
+  std::optional<Adapter> adapter_;
   Descriptor directory_;
   KeptBlocks kept_;
   std::map<std::string, std::unique_ptr<ShardFile>, std::less<>> files_;

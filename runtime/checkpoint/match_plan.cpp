@@ -146,7 +146,7 @@ auto MatchRunsSeed(const Manifest& manifest, const CheckpointReaderOptions& opti
                                : "continues " + ToText(Seed{.run_id = there.run_id, .step = there.step}),
           stage, OptionsOfAnotherRun(options));
   // Where no recipe was recorded, nor was a seed.
-  if (!seed.is_set() || there.digest == seed.manifest || manifest.recipe.empty()) {
+  if (!seed.is_set() || (there.digest == seed.manifest && there.adapter == seed.adapter) || manifest.recipe.empty()) {
     return Success{};
   }
   const Seed begun{.format = there.run_id == seed.run_id ? seed.format : SeedFormat::Checkpoint,
@@ -154,13 +154,19 @@ auto MatchRunsSeed(const Manifest& manifest, const CheckpointReaderOptions& opti
                    .run_id = there.run_id,
                    .step = there.step,
                    .manifest = there.digest,
+                   .adapter = there.adapter,
+                   .adapter_path = "",
                    .tensors = {}};
-  return Fail(ExitCode::Checkpoint,
-              "the recipe names a seed that the run did not begin from: `start.first` names {} (digest {} of its {}), "
-              "and the run began from {}; put it back, or start another run: {}",
-              ToText(seed), seed.manifest, DigestedOf(seed),
-              begun.is_set() ? fmt::format("{} (digest {})", ToText(begun), begun.manifest) : "scratch",
-              OptionsOfAnotherRun(options));
+  const auto of_adapter = [](const Seed& own) {
+    return own.adapter.empty() ? "" : fmt::format(", {} of its adapter", own.adapter);
+  };
+  return Fail(
+      ExitCode::Checkpoint,
+      "the recipe names a seed that the run did not begin from: `start.first` names {} (digest {} of its {}{}), "
+      "and the run began from {}; put it back, or start another run: {}",
+      ToText(seed), seed.manifest, DigestedOf(seed), of_adapter(seed),
+      begun.is_set() ? fmt::format("{} (digest {}{})", ToText(begun), begun.manifest, of_adapter(begun)) : "scratch",
+      OptionsOfAnotherRun(options));
 }
 
 /// A restart goes on with the state of the optimizer that kept it.

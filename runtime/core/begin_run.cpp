@@ -37,7 +37,7 @@ auto RankRunner::StartFirst() -> Status {
   const auto kernels = SharedInitKernels();
   RETURN_IF_ERROR(MakeFirstState(reader.get()));
   if (reader != nullptr) {
-    ASSIGN_OR_RETURN(begun_.seed_manifest, reader->Record());
+    ASSIGN_OR_RETURN(begun_.seed, reader->Record());
     ASSIGN_OR_RETURN(auto left, reader->SumBase());
     checkpoints_.writer().set_left_to_base(std::move(left));
   }
@@ -79,8 +79,9 @@ auto RankRunner::TellFirst(const CheckpointReader* reader) const -> void {
   const std::vector<bool> reads = ReadsSeed(rank_.plan());
   const auto read = std::count(reads.begin(), reads.end(), true);
   const std::string kept = KeptText(rank_.plan());
-  rank_.Say(fmt::format("run {}: {} {} ({}), {} parameters loaded{}{}, {} generated{} ({})\n", rank_.plan().run.run_id,
-                        kept.empty() ? "started from seed" : "continues", seed.path, ToText(seed), loaded,
+  rank_.Say(fmt::format("run {}: {} {}{} ({}), {} parameters loaded{}{}, {} generated{} ({})\n",
+                        rank_.plan().run.run_id, kept.empty() ? "started from seed" : "continues", seed.path,
+                        seed.adapter.empty() ? "" : " with " + seed.adapter_path, ToText(seed), loaded,
                         ConversionsOf(rank_.plan()), read == 0 ? "" : fmt::format(", {} read by rules", read),
                         rank_.plan().parameters.size() - loaded - read, kept.empty() ? "" : "; " + kept, why));
   if (reader != nullptr && !kept.empty()) {

@@ -7,6 +7,7 @@
 #include "compiler/base/files.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
+#include "compiler/checkpoint/peft_adapter.h"
 #include "compiler/plan/attempts.h"
 #include "runtime/comm/nccl/nccl_api.h"
 #include "runtime/device/family.h"
@@ -175,8 +176,11 @@ auto RunRecords::Begin(const BegunRun& begun) -> Status {
   if (begun.drawn) {
     RETURN_IF_ERROR(PutFileAt(attempt.folder(), std::string(InitRecordName), ToText(*begun.drawn)));
   }
-  if (!begun.seed_manifest.empty()) {
-    RETURN_IF_ERROR(PutFileAt(context_.directory->folder(), SeedRecordName, begun.seed_manifest));
+  if (!begun.seed.seed.empty()) {
+    RETURN_IF_ERROR(PutFileAt(context_.directory->folder(), SeedRecordName, begun.seed.seed));
+  }
+  if (!begun.seed.adapter.empty()) {
+    RETURN_IF_ERROR(PutFileAt(context_.directory->folder(), AdapterRecordName, begun.seed.adapter));
   }
   ASSIGN_OR_RETURN(metrics_, MetricsWriter::Open(context_.directory->folder(), begun.step, attempt.folder()));
   return Success{};

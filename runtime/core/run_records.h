@@ -9,6 +9,7 @@
 
 #include "compiler/base/machine_rows.h"
 #include "compiler/plan/init_record.h"
+#include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/find_newest.h"
 #include "runtime/core/rank_main.h"
 #include "runtime/core/run_report.h"
@@ -25,8 +26,8 @@ struct BegunRun {
   AttemptStart start;
   /// After a first start: what was drawn.
   std::optional<InitRecord> drawn;
-  /// The manifest of the seed; empty if no parameters were loaded from one.
-  std::string seed_manifest;
+  /// Manifests of the seed and of the adapter beside it; empty if no parameters were loaded from one.
+  CheckpointReader::Records seed;
 };
 
 class RunRecords {

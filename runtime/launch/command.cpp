@@ -70,7 +70,7 @@ static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status
     return Success{};
   }
   RETURN_IF_ERROR(CheckHasOffsets("--trace", options.trace));
-  std::vector<std::string> inputs = InputsOf(plan.data, plan.heads, plan.seed.path);
+  std::vector<std::string> inputs = InputsOf(plan.data, plan.heads, {plan.seed.path, plan.seed.adapter_path});
   inputs.insert(inputs.end(), {options.request.path, plan.run.checkpoint_dir, options.eval_checkpoint,
                                options.tune.file, options.run_dir.empty() ? plan.run.run_dir : options.run_dir});
   return CheckReplacesNone("--trace", options.trace, inputs);
