@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/published_files.h"
@@ -244,6 +245,117 @@ TEST(AdapterRuns, AnotherScaleOrRankIsAnotherModel) {
   const Outcome adapted = whole.Run("run", {"adapter.kind=lora", "adapter.rank=4", "adapter.alpha=8"});
   EXPECT_EQ(adapted.status, static_cast<int>(ExitCode::Checkpoint));
   EXPECT_THAT(adapted.err, HasSubstr("of a run without [adapter], and this recipe has one; take it out, or"));
+}
+
+/// Returns a start from a base with an adapter beside it.
+auto StartFrom(const std::string& base, const std::string& adapter) -> std::string {
+  return fmt::format("start.first={{ seed = \"{}\", adapter = \"{}\" }}", base, adapter);
+}
+
+const Sets OddAdapter{"adapter.scaling=rslora", R"(adapter.override=[{match="*.down_proj.weight", rank=2, alpha=3}])"};
+
+TEST(AdapterRuns, BeginFromExportedAdapters) {
+  const AdapterBase base;
+  const Training tuned(AdapterRun(base.path(), AdapterBase::With(OddAdapter, {"train.steps=4", "mesh.dp=2"})));
+  ASSERT_EQ(tuned.Run().status, 0);
+  ASSERT_EQ(ExportAs(tuned / "run", tuned / "adapter", "--adapter").status, 0);
+  // The next stage of that run begins with the same values, at the begin of the data.
+  const Sets fresh{"start.run_id=again", "train.steps=2", "checkpoint.every=1"};
+  const Sets stage = AdapterBase::With(
+      fresh,
+      {fmt::format(R"(start.first={{ continue = "{}", reset = ["moments", "schedule", "data"] }})", tuned / "run")});
+  ASSERT_EQ(tuned.Run("stage", stage).status, 0);
+  const double expected = ReadMetrics(tuned / "stage").steps.front().loss;
+
+  for (const Sets& mesh : {Sets{"mesh.dp=2"}, Sets{"mesh.dp=1", "mesh.tp=2"}}) {
+    const Sets begun = AdapterBase::With(fresh, {StartFrom(base.path(), tuned / "adapter"), mesh.front(), mesh.back()});
+    const std::string run = mesh.size() == 1 ? "dp" : "tp";
+    const Outcome outcome = tuned.Run(run, begun);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out + outcome.err, HasSubstr(" with " + (tuned / "adapter") + " ("));
+    EXPECT_NEAR(ReadMetrics(tuned / run).steps.front().loss, expected, 1e-5 * expected);
+    // A restart needs neither.
+    const Outcome again = tuned.Run(run, AdapterBase::With(begun, {"train.steps=3"}));
+    ASSERT_EQ(again.status, 0) << again.err;
+    EXPECT_THAT(again.out + again.err, HasSubstr("resumed from"));
+  }
+  if (::testing::Test::HasFailure()) {
+    return;
+  }
+  EXPECT_EQ(ReadMetrics(tuned / "dp").steps.front().loss, expected);
+
+  // What goes in comes out, bit for bit.
+  const Sets still = AdapterBase::With(fresh, {StartFrom(base.path(), tuned / "adapter"), "optimizer.lr=0"});
+  ASSERT_EQ(tuned.Run("still", still).status, 0);
+  ASSERT_EQ(ExportAs(tuned / "still", tuned / "same", "--adapter").status, 0);
+  for (const char* const file : {"/adapter_model.safetensors", "/adapter_config.json"}) {
+    EXPECT_EQ(ReadText(tuned / "same" + file), ReadText(tuned / "adapter" + file)) << file;
+  }
+}
+
+TEST(AdapterRuns, BeginBesideACheckpoint) {
+  const Training whole(AdapterBase::With(AdapterSets, {"train.steps=2"}));
+  ASSERT_EQ(whole.Run().status, 0);
+  const std::string checkpoint = whole / "run/checkpoints/step-00000002";
+  const Training tuned(AdapterRun(checkpoint, {"train.steps=2"}));
+  ASSERT_EQ(tuned.Run().status, 0);
+  ASSERT_EQ(ExportAs(tuned / "run", tuned / "adapter", "--adapter").status, 0);
+  const Sets begun{StartFrom(checkpoint, tuned / "adapter"), "start.run_id=again", "train.steps=4"};
+  ASSERT_EQ(tuned.Run("again", AdapterBase::With(begun, {"train.steps=2"})).status, 0);
+  const json record = json::parse(ReadText(tuned / "again/seed_adapter.json"));
+  EXPECT_EQ(record.at("published").at("read").at("directory"), "adapter");
+  const json manifest = json::parse(ReadText(tuned / "again/checkpoints/step-00000002/manifest.json"));
+  EXPECT_EQ(manifest.at("seed").at("adapter").get<std::string>().size(), 32U);
+
+  // The adapter is gone, then another one is in its place.
+  std::filesystem::rename(tuned / "adapter", tuned / "away");
+  const Outcome gone = tuned.Run("again", begun);
+  ASSERT_EQ(gone.status, 0) << gone.err;
+  EXPECT_THAT(gone.out + gone.err, HasSubstr("resumed from"));
+  const Outcome fresh = tuned.Run("fresh", begun);
+  EXPECT_EQ(fresh.status, static_cast<int>(ExitCode::RecipeRejected));
+  EXPECT_THAT(fresh.err, HasSubstr("cannot be read: there is no such folder"));
+  ASSERT_EQ(ExportAs(tuned / "again", tuned / "adapter", "--adapter").status, 0);
+  const Outcome without =
+      tuned.Run("again", {fmt::format("start.first={{ seed = \"{}\" }}", checkpoint), begun[1], begun[2]});
+  EXPECT_EQ(without.status, static_cast<int>(ExitCode::Checkpoint));
+  EXPECT_THAT(without.err, HasSubstr("the recipe names a seed that the run did not begin from"));
+
+  // A checkpoint of adapters has its own.
+  const Outcome both =
+      tuned.Run("both", {StartFrom(tuned / "run/checkpoints/step-00000002", tuned / "away"), begun[1]});
+  EXPECT_EQ(both.status, static_cast<int>(ExitCode::RecipeRejected));
+  EXPECT_THAT(both.err, HasSubstr("the seed has adapters of its own; leave `adapter` out"));
+  const Outcome scaled =
+      tuned.Run("scaled", {fmt::format("start.first={{ seed = \"{}\" }}", tuned / "run/checkpoints/step-00000002"),
+                           begun[1], "adapter.alpha=12"});
+  EXPECT_EQ(scaled.status, static_cast<int>(ExitCode::RecipeRejected));
+  EXPECT_THAT(scaled.err, HasSubstr("has rank 4 and scale 2 there, rank 4 and scale 3 here"));
+  EXPECT_THAT(scaled.err, HasSubstr("write into [adapter]: rank = 4, alpha = 8"));
+}
+
+TEST(AdapterRuns, PlansAreForOneAdapter) {
+  const AdapterBase base;
+  const Training tuned(AdapterRun(base.path(), {"train.steps=2"}));
+  ASSERT_EQ(tuned.Run().status, 0);
+  ASSERT_EQ(ExportAs(tuned / "run", tuned / "adapter", "--adapter").status, 0);
+  Sets sets{StartFrom(base.path(), tuned / "adapter"), "start.run_id=again"};
+  std::vector<std::string> arguments{"-o", tuned / "again.plan"};
+  for (const std::string& set : sets) {
+    arguments.insert(arguments.end(), {"--set", set});
+  }
+  const Outcome planned = RunProcess(tuned.Command("plan", arguments));
+  ASSERT_EQ(planned.status, 0) << planned.err;
+  // Half of each number is there.
+  auto tensors = ReadSafetensors(tuned / "adapter/adapter_model.safetensors");
+  for (auto& [name, tensor] : tensors) {
+    tensor.dtype = "BF16";
+    tensor.bytes.resize(tensor.bytes.size() / 2);
+  }
+  WriteText(tuned / "adapter/adapter_model.safetensors", SafetensorsFile(tensors));
+  const Outcome other = RunProcess({SHARDC_BINARY_DIR "/shardc", "run", tuned / "again.plan"});
+  EXPECT_EQ(other.status, static_cast<int>(ExitCode::Checkpoint));
+  EXPECT_THAT(other.err, HasSubstr("is not the one that the plan was made for"));
 }
 
 TEST(AdapterRuns, ExportsThatSayTooLittleAreRefused) {

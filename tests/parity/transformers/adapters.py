@@ -6,7 +6,7 @@ Installs PyTorch's full wheel (about 3 GB), transformers and peft into .deps/ben
 side is transformers' model in f64 with peft's adapters, which are in f64 too, torch.optim.AdamW and clip_grad_norm_. Prints a row per
 family and mesh: the largest relative differences of losses and of norms over 30 steps; then, of the last checkpoint, how far peft's logits
 with the exported adapter are from those of `shardc logits`, and in how many elements the merged model in bf16 differs from that of
-merge_and_unload. Fails if a loss differs by more than 1e-5, a norm by more than 1e-4, a logit by more than
+merge_and_unload. Then peft trains adapters and saves them, and both sides go on from there. Fails if a loss differs by more than 1e-5, a norm by more than 1e-4, a logit by more than
 1e-4, or more than 1e-4 of the merged elements.
 """
 
@@ -42,6 +42,16 @@ ADAPTERS = {
 }
 CASES = [("llama", "all, rank 4"), ("llama", "queries and values, rslora"), ("qwen2", "all, rank 4"), ("qwen3", "own ranks"),
          ("phi3", "one A for each module")]
+# Adapters that peft trains first, and shardc goes on with: keys of [adapter], what peft has for them, and meshes.
+STARTS = [
+    ("llama", 'rank = 4\nalpha = 6\nscaling = "rslora"\nmatch = ["*.q_proj.weight", "*.v_proj.weight", "*.down_proj.weight"]\n'
+     '[[adapter.override]]\nmatch = "model.layers.0.mlp.down_proj.weight"\nrank = 2\n'
+     '[[adapter.override]]\nmatch = "model.layers.1.self_attn.*"\nalpha = 3\n',
+     dict(r=4, lora_alpha=6, use_rslora=True, target_modules=["q_proj", "v_proj", "down_proj"], rank_pattern={"0.mlp.down_proj": 2},
+          alpha_pattern={r"layers\.1\.self_attn\..*": 3})),
+    ("qwen2", 'rank = 4\nalpha = 8\n', dict(r=4, lora_alpha=8, target_modules="all-linear")),
+]
+START_STEPS = 10
 RULE_OF_B = compare.RULE.format(match="*.lora_B.weight", value="normal(0, 0.1)")
 
 
@@ -52,7 +62,7 @@ def shardc(*arguments):
     return done.stdout
 
 
-def train(family, tied, mesh, keys, steps, **changes):
+def train(family, tied, mesh, keys, steps, start="", **changes):
     """Runs shardc with adapters; gives the lines of its metrics. What it saved is in the folder of the run."""
     rules = compare.RULE.format(match="*.bias", value="normal(0, 0.5)") if family == "qwen2" else ""
     rules += "" if tied else compare.RULE.format(match="lm_head.weight", value="normal(0, 1 / sqrt(fan_in))")
@@ -60,7 +70,9 @@ def train(family, tied, mesh, keys, steps, **changes):
     settings = dict(compare.OPTIMIZER, family="llama" if family == "phi3" else family, sizes=sizes, tied=str(tied).lower(), batch=GLOBAL, steps=steps,
                     more_rules=rules + RULE_OF_B, mesh=compare.toml(mesh), eps=1e-6)
     recipe, run_dir = SCRATCH / "run.toml", SCRATCH / "run"
-    recipe.write_text((compare.MODEL + compare.TRAINING).format(**dict(settings, **changes)) + f'\n[adapter]\nkind = "lora"\n{keys}')
+    if start:
+        settings["more_rules"] = ""
+    recipe.write_text((compare.MODEL + compare.TRAINING).format(**dict(settings, **changes)) + f'{start}\n[adapter]\nkind = "lora"\n{keys}')
     shutil.rmtree(run_dir, ignore_errors=True)
     shardc("run", recipe, "--run-dir", run_dir)
     return compare.steps_of(run_dir)
@@ -99,7 +111,7 @@ def peft_model(family, tied, tensors, config):
     return model
 
 
-def train_peft(model, tokens):
+def train_peft(model, tokens, steps=STEPS):
     import torch
 
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -107,7 +119,7 @@ def train_peft(model, tokens):
     optimizer = torch.optim.AdamW(trained, lr=c["lr"], betas=(c["beta1"], c["beta2"]), eps=1e-6, weight_decay=c["weight_decay"])
     losses, norms = [], []
     seq = SIZES["seq"]
-    for step in range(STEPS):
+    for step in range(steps):
         begin = step * GLOBAL * seq
         rows = torch.tensor([tokens[begin + i * seq:begin + (i + 1) * seq + 1] for i in range(GLOBAL)])
         loss = torch.nn.functional.cross_entropy(model(input_ids=rows[:, :-1]).logits.flatten(0, 1), rows[:, 1:].flatten())
@@ -168,6 +180,43 @@ def delta_of(name, tensors):
     return tensors[f"{module}.lora_B.weight"].float() @ tensors[f"{module}.lora_A.weight"].float() * scale
 
 
+def begin_from_peft(family, keys, config, mesh, tokens):
+    """peft trains and saves an adapter; both go on from it. Gives both sides' losses and norms, and how far the logits of the export are
+    from those of peft's own trained model."""
+    import peft
+    import torch
+    import transformers
+
+    for name in ["peft_base", "peft_adapter", "adapter"]:
+        shutil.rmtree(SCRATCH / name, ignore_errors=True)
+    torch.manual_seed(1)
+    base = transformers.AutoModelForCausalLM.from_config(compare.config_of(family, False, SIZES["seq"]), dtype=torch.float32)
+    with torch.no_grad():
+        for parameter in base.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.15)
+    base.save_pretrained(SCRATCH / "peft_base")
+
+    def opened():
+        return transformers.AutoModelForCausalLM.from_pretrained(SCRATCH / "peft_base", attn_implementation="eager", dtype=torch.float64)
+
+    first = peft.get_peft_model(opened().train(), peft.LoraConfig(**config), autocast_adapter_dtype=False)
+    train_peft(first, tokens, START_STEPS)
+    first.float().save_pretrained(SCRATCH / "peft_adapter")
+    model = peft.PeftModel.from_pretrained(opened(), SCRATCH / "peft_adapter", is_trainable=True, autocast_adapter_dtype=False).double().train()
+    start = f"""
+[start]
+first = {{ seed = "{SCRATCH / 'peft_base'}", adapter = "{SCRATCH / 'peft_adapter'}" }}
+"""
+    lines = train(family, False, mesh, keys, STEPS, start)
+    losses, norms = train_peft(model, tokens)
+    shardc("export", SCRATCH / "run", "-o", SCRATCH / "adapter", "--adapter")
+    ids = torch.arange(SIZES["seq"])[None] % SIZES["vocab"]
+    with torch.no_grad():
+        own = peft.PeftModel.from_pretrained(opened(), SCRATCH / "adapter").double().eval()(ids).logits
+        logits = (own - model.eval()(ids).logits).abs().max().item()
+    return lines, losses, norms, logits
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="part of a family's name")
@@ -197,6 +246,18 @@ def main():
             print(f"{row} {losses[0]:.3f}, {losses[-1]:.3f} | {loss:.1e} | {norm:.1e} | {logits:.1e} | {merged:.1e} |", flush=True)
             if not (loss <= compare.LOSS_TOLERANCE and norm <= NORM_TOLERANCE and logits <= LOGIT_TOLERANCE and merged <= MERGED_TOLERANCE and not names):
                 failures.append(f"{row} {names or ''}")
+    print("\nBegun from peft's adapters:\n\n| family | mesh | loss, first and last | losses differ by | norms by | logits after it by |\n|---|---|---|---|---|---|")
+    for family, keys, config in STARTS:
+        for mesh_name, mesh in MESHES.items():
+            if options.only not in family:
+                continue
+            lines, losses, norms, logits = begin_from_peft(family, keys, config, mesh, tokens)
+            loss = compare.largest_difference([line["loss"] for line in lines], losses)
+            norm = compare.largest_difference([line["grad_norm"] for line in lines], norms)
+            row = f"| {family} | {mesh_name} |"
+            print(f"{row} {losses[0]:.3f}, {losses[-1]:.3f} | {loss:.1e} | {norm:.1e} | {logits:.1e} |", flush=True)
+            if not (loss <= compare.LOSS_TOLERANCE and norm <= NORM_TOLERANCE and logits <= LOGIT_TOLERANCE):
+                failures.append(f"begun from peft {row}")
     if failures:
         sys.exit("out of tolerance:\n" + "\n".join(failures))
 
