@@ -112,7 +112,7 @@ struct ManifestSeed {
   int64_t step = 0;
   /// Of its manifest; empty where the run began from scratch.
   std::string digest;
-  /// Of the adapter that it began with; empty if there was none.
+  /// Digest of the adapter that it began with; empty if it began with no adapter.
   std::string adapter;
   /// The updates that the count of a run that continues it began with, what its schedules saw as the first step, and
   /// the steps of all stages before.

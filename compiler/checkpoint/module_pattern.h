@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-/// What a pattern has to match of a name.
+/// The piece of a name that a pattern has to match.
 enum class PatternExtent : uint8_t {
   /// The name itself.
   Whole,
@@ -20,7 +20,7 @@ enum class PatternExtent : uint8_t {
 
 class ModulePattern {
  public:
-  /// Errors: ExitCode::Checkpoint, if it is no pattern, or longer than one has to be.
+  /// Errors: ExitCode::Checkpoint, if the text is not read as a pattern, or is too long.
   static auto Make(const std::string& text, PatternExtent extent) -> ErrorOr<ModulePattern>;
 
   auto text() const -> const std::string& { return text_; }

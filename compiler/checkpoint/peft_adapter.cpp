@@ -29,9 +29,10 @@ auto ParameterOfPeft(std::string_view tensor) -> std::string {
 static auto WhyNotRead(std::string_view tensor) -> std::string {
   const auto has = [&](std::string_view part) { return tensor.find(part) != std::string_view::npos; };
   if (!tensor.starts_with(PeftPrefix)) {
-    return fmt::format("its name does not begin with {}, and peft does not load it either; save the adapter by peft's "
-                       "save_pretrained",
-                       PeftPrefix);
+    return fmt::format(
+        "its name does not begin with {}, and peft does not load it either; save the adapter by peft's "
+        "save_pretrained",
+        PeftPrefix);
   }
   if (has(".lora_embedding_")) {
     return "it is of an adapter of an embedding, which is not offered";

@@ -113,9 +113,8 @@ auto PeftConfigReader::ReadNumber(const char* key, double absent, bool is_whole)
   if (given == nullptr) {
     return absent;
   }
-  return IsOf(*given, is_whole)
-             ? ErrorOr<double>(given->get<double>())
-             : RefusePeft("`{}` is {:.80}; expected {}", key, given->dump(), WantedOf(is_whole));
+  return IsOf(*given, is_whole) ? ErrorOr<double>(given->get<double>())
+                                : RefusePeft("`{}` is {:.80}; expected {}", key, given->dump(), WantedOf(is_whole));
 }
 
 auto PeftConfigReader::ReadChoice(const char* key, ModuleChoice& choice) -> Status {
@@ -138,8 +137,8 @@ auto PeftConfigReader::ReadChoice(const char* key, ModuleChoice& choice) -> Stat
   return Success{};
 }
 
-auto PeftConfigReader::ReadPatterns(const char* key, bool is_whole, std::vector<std::pair<ModulePattern, double>>& patterns)
-    -> Status {
+auto PeftConfigReader::ReadPatterns(const char* key, bool is_whole,
+                                    std::vector<std::pair<ModulePattern, double>>& patterns) -> Status {
   const json* const given = Find(key);
   if (given == nullptr) {
     return Success{};
@@ -186,10 +185,11 @@ auto PeftConfigReader::ReadLayers() -> Status {
   if (const json* const given = Find("layers_pattern"); given != nullptr && *given != "") {
     const json names = given->is_array() ? *given : json::array({*given});
     for (const json& name : names) {
-      if (!name.is_string() || name.get_ref<const std::string&>().find_first_not_of(
-                                   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") !=
-                                   std::string::npos) {
-        return RefusePeft("`layers_pattern` is {:.80}; expected the name of a list of layers, \"layers\"", given->dump());
+      if (!name.is_string() ||
+          name.get_ref<const std::string&>().find_first_not_of(
+              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != std::string::npos) {
+        return RefusePeft("`layers_pattern` is {:.80}; expected the name of a list of layers, \"layers\"",
+                          given->dump());
       }
       peft_.layer_names.push_back(name.get<std::string>());
     }
@@ -204,7 +204,7 @@ auto PeftConfigReader::Read() -> ErrorOr<PeftConfig> {
   const json* const type = Find("peft_type");
   if (type == nullptr || *type != "LORA") {
     return RefusePeft("`peft_type` is {:.80}; only \"LORA\" is read; {}", type == nullptr ? "missing" : type->dump(),
-                  MergeIt);
+                      MergeIt);
   }
   RETURN_IF_ERROR(CheckKeys());
   constexpr double Absent = 8;
@@ -222,12 +222,14 @@ auto PeftConfigReader::Read() -> ErrorOr<PeftConfig> {
   RETURN_IF_ERROR(ReadChoice("target_modules", peft_.targets));
   peft_.targets_all = peft_.targets.pattern && peft_.targets.pattern->text() == AllLinear;
   if (!peft_.targets.pattern && peft_.targets.names.empty()) {
-    return RefusePeft("`target_modules` names no module, and then peft reads no adapter; write the names of its modules");
+    return RefusePeft(
+        "`target_modules` names no module, and then peft reads no adapter; write the names of its modules");
   }
   RETURN_IF_ERROR(ReadChoice("exclude_modules", peft_.excluded));
   RETURN_IF_ERROR(ReadLayers());
   if (peft_.layers && peft_.targets.pattern) {
-    return RefusePeft("`layers_to_transform` is there beside a pattern in `target_modules`, which peft refuses; delete it");
+    return RefusePeft(
+        "`layers_to_transform` is there beside a pattern in `target_modules`, which peft refuses; delete it");
   }
   return std::move(peft_);
 }
@@ -271,8 +273,7 @@ auto ModuleChoice::Has(std::string_view module) const -> bool {
     return pattern->Matches(module);
   }
   return std::ranges::any_of(names, [&](const std::string& name) {
-    return module.ends_with(name) &&
-           (module.size() == name.size() || module[module.size() - name.size() - 1] == '.');
+    return module.ends_with(name) && (module.size() == name.size() || module[module.size() - name.size() - 1] == '.');
   });
 }
 

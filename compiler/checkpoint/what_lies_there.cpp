@@ -20,8 +20,9 @@ namespace shardc {
 namespace fs = std::filesystem;
 
 static constexpr const char* OfAdapter =
-    "it is an adapter, which is not read; merge it into its model first (merge_and_unload() and save_pretrained() of "
-    "the package peft), and name the folder of that";
+    "it is an adapter, which is no whole model; to train it on, name its model by `seed` in start.first and its folder "
+    "by `adapter`, or merge both (merge_and_unload() and save_pretrained() of the package peft) and name the folder of "
+    "that";
 static constexpr const char* OfGguf =
     "it is GGUF, which is not read; take the model as transformers saves it, in safetensors, and name its folder";
 static constexpr const char* OfTorch =

@@ -10,6 +10,7 @@
 #include "compiler/base/glob.h"
 #include "compiler/base/mapped.h"
 #include "compiler/base/text/joined.h"
+#include "compiler/checkpoint/merged_adapter.h"
 #include "compiler/checkpoint/peft_adapter.h"
 #include "compiler/checkpoint/what_lies_there.h"
 #include "compiler/keys/adapters.h"
@@ -44,9 +45,8 @@ static auto ReadAdapter(const std::string& path, const std::string& run_dir) -> 
     return ReadPeftAdapter(*directory);
   }
   std::error_code unknown;
-  const std::string none = std::filesystem::exists(path, unknown)
-                               ? "it is a file; name the folder that it is in"
-                               : "there is no such folder" + NearestNote(path);
+  const std::string none = std::filesystem::exists(path, unknown) ? "it is a file; name the folder that it is in"
+                                                                  : "there is no such folder" + NearestNote(path);
   const auto run = OpenDirectory(PosixFs(), run_dir);
   const auto status = run ? StatusAt(*run, AdapterRecordName) : run.error();
   FAIL_IF(!status || status->kind == EntryKind::Missing, ExitCode::Checkpoint, "{}", none);
@@ -59,7 +59,7 @@ static auto ReadAdapter(const std::string& path, const std::string& run_dir) -> 
   return contents;
 }
 
-/// Returns the adapters of a manifest's tensors; nothing of a tensor without keys that say more of it.
+/// Returns the adapters of which a manifest has tensors, as `adapter_of` knows them by the names of their projections.
 static auto GivenBy(const Manifest& manifest, const auto& adapter_of) -> std::map<std::string, LowRank> {
   std::map<std::string, LowRank> given;
   for (const auto& [name, tensor] : manifest.tensors) {
@@ -90,8 +90,9 @@ static auto KeysFor(const GivenAdapters& given, const std::vector<std::string_vi
                                    WriteToml(adapter.second)));
     }
   }
-  const bool is_default = std::ranges::all_of(
-      projections, [&](std::string_view name) { return GlobMatches("*_proj.weight", name) == given.of.contains(std::string(name)); });
+  const bool is_default = std::ranges::all_of(projections, [&](std::string_view name) {
+    return GlobMatches("*_proj.weight", name) == given.of.contains(std::string(name));
+  });
   return fmt::format("rank = {}, alpha = {}{}{}{}", given.rank, WriteToml(given.alpha),
                      given.scales_by_root ? ", scaling = \"rslora\"" : "",
                      is_default ? "" : ", match = " + WriteToml(GlobsOf(all, projections)),
@@ -107,11 +108,11 @@ static auto CompareAdapters(const Recipe& recipe, const GivenAdapters& given,
   std::vector<std::string> differences;
   for (const auto& [name, there] : given.of) {
     const auto own = AdapterOf(here, name);
-    const auto begins_anew = [&](std::string_view suffix) {
+    const auto begins_fresh = [&](std::string_view suffix) {
       const std::string parameter = AdapterParameter(name, suffix);
       return std::ranges::any_of(missing, [&](const std::string& glob) { return GlobMatches(glob, parameter); });
     };
-    if (own && !(begins_anew(DownSuffix) && begins_anew(UpSuffix)) &&
+    if (own && !(begins_fresh(DownSuffix) && begins_fresh(UpSuffix)) &&
         (own->rank != there.rank || own->scale != there.scale)) {
       differences.push_back(fmt::format("{} has rank {} and scale {} there, rank {} and scale {} here", name,
                                         there.rank, there.scale, own->rank, own->scale));
@@ -135,74 +136,79 @@ static auto ProjectionsOf(const ParameterSpecs& specs) -> std::vector<std::strin
   return names;
 }
 
-auto AddAdapter(const Recipe& recipe, const std::string& run_dir, SeedCheckpoint& seed, Diagnostics& diags) -> void {
-  const Located<std::string>& key = recipe.start.first->adapter;
-  const ModelSizes sizes = ResolveModel(recipe);
-  const ParameterSpecs specs = ParametersOf(ModelFamilyOf(*FromText<Family>(sizes.family)), sizes);
-  const std::vector<std::string_view> projections = ProjectionsOf(specs);
-  GivenAdapters given;
-  if (!key.is_set) {
-    const AdapterSizes there = ResolveAdapters(ReadKeys(seed.manifest.recipe).keys);
-    given = {.of = GivenBy(seed.manifest, [&](const std::string& weight) { return AdapterOf(there, weight); }),
-             .rank = there.rank,
-             .alpha = there.alpha,
-             .scales_by_root = there.scales_by_root};
-    CompareAdapters(recipe, given, projections, recipe.start.first->from().at, diags);
-    return;
-  }
-  const auto fail = [&](const std::string& why) {
-    diags.Report(key.at, DiagnosticKind::SeedUnreadable, *key, why, "adapter");
-  };
-  seed.adapter_path = AdapterPathOf(recipe);
-  auto contents = ReadAdapter(seed.adapter_path, run_dir);
-  auto config = contents ? PeftConfigOf(contents->manifest) : contents.error();
-  if (!config) {
-    return fail(config.error().message);
-  }
-  seed.adapter_digest = contents->digest;
-  for (const auto& [name, tensor] : contents->manifest.tensors) {
-    if (!seed.manifest.tensors.emplace(ParameterOfPeft(name), tensor).second) {
-      return fail("the seed has adapters of its own; leave `adapter` out, or begin from a model without them");
-    }
-  }
-  const auto adapter_of = [&](const std::string& weight) {
-    return config->AdapterOf(weight.substr(0, weight.rfind('.')));
-  };
-  given = {.of = GivenBy(seed.manifest, adapter_of),
-           .rank = config->rank,
-           .alpha = config->alpha,
-           .scales_by_root = config->scales_by_root};
-  // Fused projections of the base are no projections here.
+/// Returns the modules that are no projections here, which no glob of `unused` leaves.
+static auto OtherModules(const GivenAdapters& given, const std::vector<std::string_view>& projections,
+                         const std::vector<std::string>& unused) -> std::vector<std::string> {
   std::vector<std::string> others;
   for (const auto& [name, adapter] : given.of) {
-    if (std::ranges::find(projections, name) == projections.end()) {
+    const std::string down = AdapterParameter(name, DownSuffix);
+    if (std::ranges::find(projections, name) == projections.end() &&
+        std::ranges::none_of(unused, [&](const std::string& glob) { return GlobMatches(glob, down); })) {
       others.push_back(name.substr(0, name.rfind('.')));
     }
   }
-  const auto& unused = *recipe.start.first->unused;
-  const auto is_left = [&](const std::string& module) {
-    return std::ranges::any_of(unused, [&](const std::string& glob) {
-      return GlobMatches(glob, module + std::string(DownSuffix));
-    });
-  };
-  std::erase_if(others, is_left);
-  if (!others.empty()) {
-    return fail(fmt::format(
-        "it is of {}, and the model has no such projection{}; merge it into its base by peft (merge_and_unload() and "
-        "save_pretrained()), and begin from that model without `adapter`",
-        Listed(others, 3),
-        seed.manifest.tensors.contains(others.front() + ".weight") && !MadeRowsOf(seed.manifest).empty()
-            ? " (the base's fused ones are loaded as separate ones)"
-            : ""));
+  return others;
+}
+
+/// Adds the tensors of the adapter that start.first names to the seed, and returns what its configuration gives.
+static auto TakeAdapter(const Recipe& recipe, const std::string& run_dir,
+                        const std::vector<std::string_view>& projections, SeedCheckpoint& seed)
+    -> ErrorOr<GivenAdapters> {
+  FAIL_IF(HasAdapters(seed.manifest), ExitCode::Checkpoint,
+          "the seed has adapters of its own; leave `adapter` out, or begin from a model without them");
+  seed.adapter_path = AdapterPathOf(recipe);
+  ASSIGN_OR_RETURN(const auto contents, ReadAdapter(seed.adapter_path, run_dir));
+  ASSIGN_OR_RETURN(const auto config, PeftConfigOf(contents.manifest));
+  seed.adapter_digest = contents.digest;
+  for (const auto& [name, tensor] : contents.manifest.tensors) {
+    seed.manifest.tensors[ParameterOfPeft(name)] = tensor;
   }
-  if (!recipe.adapter.kind.is_set) {
-    diags.Build(key.at, DiagnosticKind::StartFirst, "has `adapter`, and the recipe has no [adapter]")
-        .Help(fmt::format("to train this adapter, write into [adapter]: kind = \"lora\", {}",
-                          KeysFor(given, projections)))
-        .Emit();
+  const auto adapter_of = [&](const std::string& weight) {
+    return config.AdapterOf(weight.substr(0, weight.rfind('.')));
+  };
+  GivenAdapters given{.of = GivenBy(seed.manifest, adapter_of),
+                      .rank = config.rank,
+                      .alpha = config.alpha,
+                      .scales_by_root = config.scales_by_root};
+  const auto others = OtherModules(given, projections, *recipe.start.first->unused);
+  if (!others.empty()) {
+    const bool is_fused =
+        seed.manifest.tensors.contains(others.front() + ".weight") && !MadeRowsOf(seed.manifest).empty();
+    return Fail(ExitCode::Checkpoint,
+                "it is of {}, and the model has no such projection{}; merge it into its base by peft "
+                "(merge_and_unload() and save_pretrained()), and begin from that model without `adapter`",
+                Listed(others, 3), is_fused ? " (the base's fused ones are loaded as separate ones)" : "");
+  }
+  return given;
+}
+
+auto AddAdapter(const Recipe& recipe, const std::string& run_dir, SeedCheckpoint& seed, Diagnostics& diags) -> void {
+  const FirstStart& first = *recipe.start.first;
+  const ModelSizes sizes = ResolveModel(recipe);
+  const ParameterSpecs specs = ParametersOf(ModelFamilyOf(*FromText<Family>(sizes.family)), sizes);
+  const std::vector<std::string_view> projections = ProjectionsOf(specs);
+  if (!first.adapter.is_set) {
+    const AdapterSizes there = ResolveAdapters(ReadKeys(seed.manifest.recipe).keys);
+    const auto adapter_of = [&](const std::string& weight) { return AdapterOf(there, weight); };
+    CompareAdapters(recipe,
+                    {.of = GivenBy(seed.manifest, adapter_of),
+                     .rank = there.rank,
+                     .alpha = there.alpha,
+                     .scales_by_root = there.scales_by_root},
+                    projections, first.from().at, diags);
     return;
   }
-  CompareAdapters(recipe, given, projections, key.at, diags);
+  const auto given = TakeAdapter(recipe, run_dir, projections, seed);
+  if (!given) {
+    diags.Report(first.adapter.at, DiagnosticKind::SeedUnreadable, *first.adapter, given.error().message, "adapter");
+  } else if (!recipe.adapter.kind.is_set) {
+    diags.Build(first.adapter.at, DiagnosticKind::StartFirst, "has `adapter`, and the recipe has no [adapter]")
+        .Help(fmt::format("to train this adapter, write into [adapter]: kind = \"lora\", {}",
+                          KeysFor(*given, projections)))
+        .Emit();
+  } else {
+    CompareAdapters(recipe, *given, projections, first.adapter.at, diags);
+  }
 }
 
 }  // namespace shardc

@@ -99,7 +99,8 @@ TEST(PeftConfig, RefusesWhatIsMoreThanTwoMatrices) {
            {{{"target_modules", json::array()}}, "`target_modules` names no module"},
            {{{"target_modules", {1}}}, "`target_modules` is [1]; expected a list of names"},
            {{{"target_modules", std::string(5000, 'q')}}, "a pattern has 5000 characters"},
-           {{{"target_modules", ".*"}, {"layers_to_transform", {1}}}, "`layers_to_transform` is there beside a pattern"},
+           {{{"target_modules", ".*"}, {"layers_to_transform", {1}}},
+            "`layers_to_transform` is there beside a pattern"},
            {{{"layers_to_transform", {-1}}}, "`layers_to_transform` is [-1]; expected numbers"},
            {{{"layers_pattern", "(a|b)"}}, "`layers_pattern` is \"(a|b)\"; expected the name"},
        }) {
@@ -218,31 +219,37 @@ TEST_F(PeftAdapterTest, RefusesOtherTensors) {
   };
   const std::string module = "base_model.model.model.layers.0.mlp.down_proj";
   for (const Case& of : {
-           Case{[](PublishedTensors& tensors, json&) { tensors.erase(Down0); },
+           Case{[](PublishedTensors&tensors, json&) { tensors.erase(Down0); },
                 "has model.layers.0.mlp.down_proj.lora_B.weight without model.layers.0.mlp.down_proj.lora_A.weight"},
-           {[](PublishedTensors& tensors, json&) { tensors.clear(); }, "adapter_model.safetensors has no tensor"},
-           {[](PublishedTensors& tensors, json&) { tensors[std::string(Down0, strlen(Down0) - 6) + "default.weight"] = tensors[Down0]; },
+           {[](PublishedTensors&tensors, json&) { tensors.clear(); }, "adapter_model.safetensors has no tensor"},
+           {[](PublishedTensors&tensors, json&) {
+              tensors[std::string(Down0, strlen(Down0) - 6) + "default.weight"] = tensors[Down0];
+            },
             "has model.layers.0.mlp.down_proj.lora_A.weight twice"},
-           {[](PublishedTensors&, json& config) { config["target_modules"] = {"q_proj"}; },
+           {[](PublishedTensors&, json&config) { config["target_modules"] = {"q_proj"}; },
             "adapter_config.json gives model.layers.0.mlp.down_proj no adapter, and adapter_model.safetensors has"},
-           {[](PublishedTensors&, json& config) { config["r"] = 8; },
+           {[](PublishedTensors&, json&config) { config["r"] = 8; },
             "gives model.layers.0.mlp.down_proj rank 8, and model.layers.0.mlp.down_proj.lora_A.weight in "
             "adapter_model.safetensors is [4, 16]; correct `r` or `rank_pattern`"},
-           {[](PublishedTensors& tensors, json&) { tensors.at(Down0).shape = {64}; }, "is [64]; expected a matrix"},
-           {[](PublishedTensors& tensors, json&) { tensors.at(Down0).dtype = "I32"; }, "is I32; F32, F16 and BF16 are read"},
-           {renamed("model.layers.0.mlp.down_proj.lora_A.weight"), "its name does not begin with base_model.model., and peft"},
+           {[](PublishedTensors&tensors, json&) { tensors.at(Down0).shape = {64}; }, "is [64]; expected a matrix"},
+           {[](PublishedTensors&tensors, json&) { tensors.at(Down0).dtype = "I32"; },
+            "is I32; F32, F16 and BF16 are read"},
+           {renamed("model.layers.0.mlp.down_proj.lora_A.weight"),
+            "its name does not begin with base_model.model., and peft"},
            {renamed(module + ".lora_magnitude_vector"), "it is of DoRA"},
            {renamed("base_model.model.model.embed_tokens.lora_embedding_A"), "it is of an adapter of an embedding"},
            {renamed(module + ".lora_A.other.weight"), "expected only `lora_A.weight` and `lora_B.weight`"},
            {renamed(module + ".lora_B.bias"), "expected only"},
            {renamed("base_model.model.lm_head.weight"), "it is a tensor of the base; save the adapter by"},
-           {renamed("base_model.model.model.layers.0.mlp.experts.0.down_proj.lora_A.weight"), "it is of an adapter of experts"},
+           {renamed("base_model.model.model.layers.0.mlp.experts.0.down_proj.lora_A.weight"),
+            "it is of an adapter of experts"},
            {renamed("base_model.model.model.layers.0.mlp.experts.lora_A.weight"), "it is of an adapter of experts"},
        }) {
     EXPECT_THAT(Why(of.change), HasSubstr(of.why));
   }
   for (const auto& [name, why] : std::map<std::string, std::string>{
-           {"dora", "`use_dora` is true"}, {"embedding", "base_layer.weight in adapter_model.safetensors: it is a tensor of the base"}}) {
+           {"dora", "`use_dora` is true"},
+           {"embedding", "base_layer.weight in adapter_model.safetensors: it is a tensor of the base"}}) {
     EXPECT_THAT(Why([](PublishedTensors&, json&) {}, name), HasSubstr(why));
   }
 }

@@ -253,7 +253,7 @@ TEST(NewFrom, NamesTheWayToAModel) {
     WriteText(folder / path, "{}");
   }
   const std::string of_folder = "it is a file of a model; name its folder, model";
-  const std::string of_adapter = "it is an adapter, which is not read; merge it into its model first";
+  const std::string of_adapter = "it is an adapter, which is no whole model; to train it on, name its model by";
   const std::string of_gguf = "it is GGUF, which is not read; take the model as transformers saves it";
   for (const auto& [from, says] : std::map<std::string, std::string>{
            {"model/config.json", of_folder},
@@ -272,6 +272,28 @@ TEST(NewFrom, NamesTheWayToAModel) {
     EXPECT_NE(made.exit_code, 0);
     EXPECT_THAT(made.err, HasSubstr(fmt::format("--from {}: {}", from, says)));
   }
+}
+
+TEST(NewFrom, RefusesAdaptersOfFusedProjections) {
+  const TemporaryFolder folder;
+  PublishedFiles::Make("llama", "BF16").Fused().Write(folder / "model");
+  ASSERT_EQ(RunNew({"new", folder / "r.toml", "--from", folder / "model"}).exit_code, 0);
+  const std::string module = "base_model.model.model.layers.1.self_attn.qkv_proj.";
+  std::filesystem::create_directory(folder / "adapter");
+  WriteText(
+      folder / "adapter/adapter_config.json",
+      R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["qkv_proj"], "layers_to_transform": 1})");
+  WriteText(folder / "adapter/adapter_model.safetensors",
+            SafetensorsFile({{module + "lora_A.weight", {{2, 60}, "F32", std::string(480, '\0')}},
+                             {module + "lora_B.weight", {{96, 2}, "F32", std::string(768, '\0')}}}));
+  const Finished planned =
+      RunNew({"plan", folder / "r.toml", "--set",
+              fmt::format(R"(start.first={{ seed = "{}", adapter = "{}" }})", folder / "model", folder / "adapter"),
+              "--set", "adapter.kind=lora", "--set", "adapter.rank=2", "--set", "adapter.alpha=4"});
+  EXPECT_NE(planned.exit_code, 0);
+  EXPECT_THAT(planned.err,
+              HasSubstr("it is of model.layers.1.self_attn.qkv_proj, and the model has no such projection (the base's "
+                        "fused ones are loaded as separate ones); merge it into its base by peft"));
 }
 
 TEST(NewFrom, PlansFusedTensorsWhole) {

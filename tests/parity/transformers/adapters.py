@@ -6,8 +6,8 @@ Installs PyTorch's full wheel (about 3 GB), transformers and peft into .deps/ben
 side is transformers' model in f64 with peft's adapters, which are in f64 too, torch.optim.AdamW and clip_grad_norm_. Prints a row per
 family and mesh: the largest relative differences of losses and of norms over 30 steps; then, of the last checkpoint, how far peft's logits
 with the exported adapter are from those of `shardc logits`, and in how many elements the merged model in bf16 differs from that of
-merge_and_unload. Then peft trains adapters and saves them, and both sides go on from there. Fails if a loss differs by more than 1e-5, a norm by more than 1e-4, a logit by more than
-1e-4, or more than 1e-4 of the merged elements.
+merge_and_unload. Then peft trains adapters and saves them, and both sides go on from there. Fails if a loss differs by more than 1e-5, a
+norm by more than 1e-4, a logit by more than 1e-4, or more than 1e-4 of the merged elements.
 """
 
 import argparse
