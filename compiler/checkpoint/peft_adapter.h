@@ -19,7 +19,7 @@ constexpr const char* AdapterRecordName = "seed_adapter.json";
 
 /// Returns "model.layers.0.self_attn.q_proj.lora_A.weight" for
 /// "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight", also if there is ".default" before ".weight";
-/// empty for what is no A or B.
+/// empty for other tensors.
 auto ParameterOfPeft(std::string_view tensor) -> std::string;
 
 /// Reads the adapter in a directory: its configuration is understood, and its tensors are A and B of the modules and

@@ -125,7 +125,7 @@ struct Seed {
   /// The digest in its manifest, or of what was read of the model: what the plan was made for.
   std::string manifest;
   /// The digest of what was read of the adapter whose tensors are read beside its own, and the path of its directory;
-  /// empty if there is none.
+  /// empty without an adapter.
   std::string adapter;
   std::string adapter_path;
   /// The number of updates that the moments have seen which the run takes from it; 0: it takes none.

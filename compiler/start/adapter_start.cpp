@@ -26,7 +26,7 @@ namespace {
 /// The adapters of a seed, by the names of their projections.
 struct GivenAdapters {
   std::map<std::string, LowRank> of;
-  /// What most of them have, as [adapter] has it for all.
+  /// Rank and alpha of most of them, as [adapter] has them for all.
   int64_t rank = 0;
   double alpha = 0;
   bool scales_by_root = false;
@@ -136,7 +136,7 @@ static auto ProjectionsOf(const ParameterSpecs& specs) -> std::vector<std::strin
   return names;
 }
 
-/// Returns the modules that are no projections here, which no glob of `unused` leaves.
+/// Returns the modules whose names no projection has here, and which no glob of `unused` leaves.
 static auto OtherModules(const GivenAdapters& given, const std::vector<std::string_view>& projections,
                          const std::vector<std::string>& unused) -> std::vector<std::string> {
   std::vector<std::string> others;

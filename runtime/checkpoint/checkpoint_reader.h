@@ -45,7 +45,7 @@ class CheckpointReader {
     /// Empty if no adapter is read beside it.
     std::string adapter;
   };
-  /// Collective.
+  /// Returns them. Collective.
   auto Record() -> ErrorOr<Records>;
   auto step() const -> int64_t { return manifest_.step; }
   /// True if states of this role are read for the purpose.
@@ -115,7 +115,7 @@ class CheckpointReader {
   std::string manifest_text_;
   /// By which the plan knows a seed.
   std::string digest_;
-  /// Of a published model.
+  /// Bytes of a published model.
   ReadBytesOf read_;
   std::optional<Adapter> adapter_;
   Descriptor directory_;

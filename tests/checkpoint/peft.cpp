@@ -18,7 +18,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 using Ordered = nlohmann::ordered_json;
 
-/// Folder of adapters that tests/parity/transformers/make_adapters.py made.
+/// Returns a file or folder that tests/parity/transformers/make_adapters.py made.
 auto FixtureOf(const std::string& name) -> std::string { return RepositoryPath("tests/support/peft/" + name); }
 
 TEST(PeftConfig, GivesModulesWhatPeftDoes) {
