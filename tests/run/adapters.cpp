@@ -346,16 +346,29 @@ TEST(AdapterRuns, PlansAreForOneAdapter) {
   }
   const Outcome planned = RunProcess(tuned.Command("plan", arguments));
   ASSERT_EQ(planned.status, 0) << planned.err;
-  // Half of each number is there.
+  // Rounded to bf16, toward zero.
   auto tensors = ReadSafetensors(tuned / "adapter/adapter_model.safetensors");
   for (auto& [name, tensor] : tensors) {
-    tensor.dtype = "BF16";
-    tensor.bytes.resize(tensor.bytes.size() / 2);
+    std::string upper;
+    for (size_t number = 0; number < tensor.bytes.size(); number += 4) {
+      upper += tensor.bytes.substr(number + 2, 2);
+    }
+    tensor = {.shape = tensor.shape, .dtype = "BF16", .bytes = upper};
   }
   WriteText(tuned / "adapter/adapter_model.safetensors", SafetensorsFile(tensors));
   const Outcome other = RunProcess({SHARDC_BINARY_DIR "/shardc", "run", tuned / "again.plan"});
   EXPECT_EQ(other.status, static_cast<int>(ExitCode::Checkpoint));
   EXPECT_THAT(other.err, HasSubstr("is not the one that the plan was made for"));
+  // A plan of the new file begins with its values, widened.
+  sets.insert(sets.end(), {"optimizer.lr=0", "train.steps=1", "checkpoint.every=1"});
+  ASSERT_EQ(tuned.Run("widened", sets).status, 0);
+  ASSERT_EQ(ExportAs(tuned / "widened", tuned / "wide", "--adapter").status, 0);
+  const auto wide = ReadSafetensors(tuned / "wide/adapter_model.safetensors");
+  ASSERT_EQ(wide.size(), tensors.size());
+  for (const auto& [name, tensor] : tensors) {
+    EXPECT_EQ(wide.at(name).dtype, "F32");
+    EXPECT_EQ(FloatsOf(wide.at(name)), FloatsOf(tensor)) << name;
+  }
 }
 
 TEST(AdapterRuns, ExportsThatSayTooLittleAreRefused) {
