@@ -34,7 +34,8 @@ static auto RankOfAdapters(const Manifest& manifest) -> std::optional<int64_t> {
 }
 
 auto HelpOnNotLoaded(const std::vector<std::string_view>& not_loaded, const std::vector<std::string_view>& names,
-                     const Manifest& manifest, const FirstStart& first) -> std::string {
+                     const Manifest& manifest, const Recipe& recipe) -> std::string {
+  const FirstStart& first = *recipe.start.first;
   constexpr size_t MostGlobs = 16;
   std::vector<std::string_view> of_seed;
   std::vector<std::string_view> left;
@@ -46,7 +47,8 @@ auto HelpOnNotLoaded(const std::vector<std::string_view>& not_loaded, const std:
   }
   std::string help;
   const auto rank = RankOfAdapters(manifest);
-  if (rank && std::ranges::any_of(left, [](std::string_view name) { return !AdaptedBy(name).empty(); })) {
+  if (rank && rank != *recipe.adapter.rank &&
+      std::ranges::any_of(left, [](std::string_view name) { return !AdaptedBy(name).empty(); })) {
     help = fmt::format("to go on with its adapters, write adapter.rank = {}; ", *rank);
   }
   if (GlobsOf(not_loaded, names).size() + GlobsOf(left, of_seed).size() > MostGlobs) {

@@ -35,7 +35,7 @@ VERBS = set("""
     Resume Retry Return Reuse Revert Review Reword Rewrite Rotate Round Route Run Sample Save Say Scale Scan Scatter Schedule
     Search Select Send Separate Serialise Serialize Serve Set Share Ship Shorten Show Shrink Shuffle Sign Silence
     Simplify Skip Sleep Sort Specialise Specialize Specify Speed Split Stage Start State Stop Store Stream Strengthen
-    Strip Submit Subtract Suggest Sum Support Suppress Swap Switch Synchronise Synchronize Synthesise Take Talk Teach Tell
+    Strip Submit Subtract Suggest Sum Support Suppress Swap Switch Sync Synchronise Synchronize Synthesise Take Talk Teach Tell
     Terminate Test Tidy Tie Tighten Time Tokenize Tolerate Touch Trace Track Train Transform Translate Treat Trim Trust Try Tune
     Turn Type Unify Uninstall Unload Unlock Unpack Unroll Update Upgrade Use Validate Vary Vectorise Vectorize Verify
     Wait Wake Walk Warn Watch Weaken Weigh Widen Wire Wrap Write Zero
