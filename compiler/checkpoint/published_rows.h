@@ -9,6 +9,7 @@
 
 #include "compiler/base/glob.h"
 #include "compiler/expr/expr.h"
+#include "compiler/keys/adapters.h"
 #include "compiler/plan/types.h"
 
 namespace shardc::published {
@@ -75,21 +76,30 @@ inline constexpr auto FreeRows = std::to_array<FreeRow>({
 
 /// Parameters that are made of another tensor than that of their name: a glob, and the rule of their elements.
 struct MadeRow {
-  std::string_view architecture;
-  std::string_view parameters;
-  std::string_view rule;
+  std::string architecture;
+  std::string parameters;
+  std::string rule;
 };
-inline constexpr auto MadeRows = std::to_array<MadeRow>({
-#define HF_MADE(Class, parameters, rule) {#Class, parameters, rule},
-#include "schemas/hf_config.def"
-});
 
 /// Returns the rows of a class; empty if each of its parameters has a tensor.
 inline auto MadeRowsOf(std::string_view architecture) -> std::vector<MadeRow> {
+  std::vector<MadeRow> rows{
+#define HF_MADE(Class, parameters, rule) {#Class, parameters, rule},
+#include "schemas/hf_config.def"
+  };
+  std::erase_if(rows, [&](const MadeRow& row) { return row.architecture != architecture; });
+  return rows;
+}
+
+/// Returns the rows of an adapter of peft: B of each projection is its rows of the B of the fused module.
+inline auto AdapterRowsOf(const AdapterSizes& sizes) -> std::vector<MadeRow> {
   std::vector<MadeRow> rows;
-  for (const MadeRow& row : MadeRows) {
-    if (row.architecture == architecture) {
-      rows.push_back(row);
+  for (const FusedModule& module : sizes.fused) {
+    for (MadeRow& row : MadeRowsOf(module.architecture)) {
+      if (const size_t at = row.rule.find(module.weight); at != std::string::npos) {
+        row.rule.replace(at, module.weight.size(), AdapterParameter(module.weight, UpSuffix));
+        rows.push_back({row.architecture, AdapterParameter(row.parameters, UpSuffix), row.rule});
+      }
     }
   }
   return rows;
@@ -99,7 +109,7 @@ inline auto MadeRowsOf(std::string_view architecture) -> std::vector<MadeRow> {
 inline auto LoadingRule(std::span<const MadeRow> made, std::string_view parameter) -> std::string {
   for (const MadeRow& row : made) {
     if (GlobMatches(row.parameters, parameter)) {
-      return std::string(row.rule);
+      return row.rule;
     }
   }
   return RuleOfLoaded(parameter);

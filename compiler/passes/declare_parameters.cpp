@@ -145,12 +145,16 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   const ParameterSpecs specs = ParametersOf(family, sizes);
 
   const auto names = Mapped<std::string_view>(specs, &ParameterSpec::name);
+  CheckFusedAdapters(specs, sizes, context);
+  // B of a module that has all of its projections is loaded as one tensor.
+  if (diags.has_errors()) {
+    return Rejected();
+  }
   const auto [init_values, uses] = ChooseInitValues(specs, sizes, context);
   const auto group_of = MatchNames(
       PatternsOf(recipe.optimizer.group), names,
       {.duplicate = DiagnosticKind::GroupDuplicate, .unused = DiagnosticKind::GroupUnused, .noun = "parameter"}, diags);
   const auto frozen = ChooseFrozen(recipe, specs, names, diags);
-  CheckFusedAdapters(specs, sizes, context);
   if (diags.has_errors()) {
     return Rejected();
   }

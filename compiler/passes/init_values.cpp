@@ -254,7 +254,10 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
   const Located<FirstStart>& first = context.recipe->start.first;
   const SeedCheckpoint* const seed = context.seed;
   Diagnostics& diags = *context.diags;
-  const LoadedParts parts = seed == nullptr ? LoadedParts() : PartsOf(specs, sizes, MadeRowsOf(seed->manifest));
+  const bool is_of_peft = seed != nullptr && !seed->adapter_digest.empty();
+  const AdapterSizes of_peft = is_of_peft ? sizes.adapter : AdapterSizes();
+  const LoadedParts parts =
+      seed == nullptr ? LoadedParts() : PartsOf(specs, sizes, MadeRowsOf(seed->manifest, of_peft));
   const std::vector<bool> loaded = seed == nullptr ? std::vector<bool>(specs.size(), false)
                                                    : ChooseLoaded(specs, parts, *seed, *context.recipe, diags);
   const auto names = Mapped<std::string_view>(specs, &ParameterSpec::name);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "compiler/base/files.h"
 #include "compiler/base/glob.h"
@@ -23,9 +24,15 @@ namespace shardc {
 
 namespace {
 
+struct GivenAdapter {
+  LowRank sizes;
+  /// Its A, which is that of the fused module if the projections of one share it.
+  std::string down;
+};
+
 /// The adapters of a seed, by the names of their projections.
 struct GivenAdapters {
-  std::map<std::string, LowRank> of;
+  std::map<std::string, GivenAdapter> of;
   /// Rank and alpha of most of them, as [adapter] has them for all.
   int64_t rank = 0;
   double alpha = 0;
@@ -59,28 +66,65 @@ static auto ReadAdapter(const std::string& path, const std::string& run_dir) -> 
   return contents;
 }
 
-/// Returns the adapters of which a manifest has tensors, as `adapter_of` knows them by the names of their projections.
-static auto GivenBy(const Manifest& manifest, const auto& adapter_of) -> std::map<std::string, LowRank> {
-  std::map<std::string, LowRank> given;
-  for (const auto& [name, tensor] : manifest.tensors) {
-    if (name.ends_with(DownSuffix)) {
-      const std::string weight = AdaptedBy(name);
-      if (const auto adapter = adapter_of(weight)) {
-        given[weight] = *adapter;
+/// Returns the adapters of a checkpoint, as the recipe of its run has them.
+static auto GivenBy(const Manifest& checkpoint) -> GivenAdapters {
+  const AdapterSizes sizes = ResolveAdapters(ReadKeys(checkpoint.recipe).keys);
+  GivenAdapters given{.of = {}, .rank = sizes.rank, .alpha = sizes.alpha, .scales_by_root = sizes.scales_by_root};
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    const std::string weight = name.ends_with(UpSuffix) ? AdaptedBy(name) : "";
+    if (const auto adapter = weight.empty() ? std::nullopt : AdapterOf(sizes, weight)) {
+      given.of[weight] = {*adapter, DownOf(sizes, weight)};
+    }
+  }
+  return given;
+}
+
+/// Returns the adapters of modules as peft has them: one of a fused module is that of each of its projections.
+static auto GivenBy(const Manifest& adapter, const PeftConfig& config, const std::vector<FusedModule>& fused,
+                    const std::vector<std::string_view>& projections) -> GivenAdapters {
+  GivenAdapters given{.of = {}, .rank = config.rank, .alpha = config.alpha, .scales_by_root = config.scales_by_root};
+  for (const auto& [tensor, shape] : adapter.tensors) {
+    const std::string name = ParameterOfPeft(tensor);
+    if (!name.ends_with(DownSuffix)) {
+      continue;
+    }
+    const std::string weight = AdaptedBy(name);
+    const auto sizes = config.AdapterOf(weight.substr(0, weight.rfind('.')));
+    std::vector<std::string> of{projections.begin(), projections.end()};
+    std::erase_if(of, [&](const std::string& projection) { return FusedWeight(fused, projection) != weight; });
+    for (const std::string& projection : of.empty() ? std::vector{weight} : of) {
+      if (sizes) {
+        given.of.insert_or_assign(projection, GivenAdapter{*sizes, name});
       }
     }
   }
   return given;
 }
 
+/// Returns true if the A of an adapter is that of a fused module.
+static auto IsShared(std::string_view projection, std::string_view down) -> bool {
+  return down != AdapterParameter(projection, DownSuffix);
+}
+
+/// Returns "model.layers.0.self_attn.qkv_proj" for "model.layers.0.self_attn.qkv_proj.lora_A.weight".
+static auto ModuleWith(std::string_view down) -> std::string {
+  return std::string(down.substr(0, down.size() - DownSuffix.size()));
+}
+
 /// Returns the keys of [adapter] that make these adapters and no other: "rank = 4, alpha = 8, override = [...]".
-static auto KeysFor(const GivenAdapters& given, const std::vector<std::string_view>& projections) -> std::string {
+static auto KeysFor(const GivenAdapters& given, const std::vector<std::string_view>& projections,
+                    const AdapterSection& here) -> std::string {
   std::map<std::pair<int64_t, double>, std::vector<std::string_view>> others;
   std::vector<std::string_view> all;
+  std::set<std::string> fused;
   for (const auto& [name, adapter] : given.of) {
     all.push_back(name);
-    if (adapter.rank != given.rank || adapter.alpha != given.alpha) {
-      others[{adapter.rank, adapter.alpha}].push_back(name);
+    if (adapter.sizes.rank != given.rank || adapter.sizes.alpha != given.alpha) {
+      others[{adapter.sizes.rank, adapter.sizes.alpha}].push_back(name);
+    }
+    if (IsShared(name, adapter.down)) {
+      const std::string module = ModuleWith(adapter.down);
+      fused.insert(module.substr(module.rfind('.') + 1));
     }
   }
   std::vector<std::string> tables;
@@ -93,10 +137,17 @@ static auto KeysFor(const GivenAdapters& given, const std::vector<std::string_vi
   const bool is_default = std::ranges::all_of(projections, [&](std::string_view name) {
     return GlobMatches("*_proj.weight", name) == given.of.contains(std::string(name));
   });
-  return fmt::format("rank = {}, alpha = {}{}{}{}", given.rank, WriteToml(given.alpha),
+  const bool names_fused = !fused.empty() || (here.fused.is_set && !here.fused->empty());
+  return fmt::format("rank = {}, alpha = {}{}{}{}{}", given.rank, WriteToml(given.alpha),
                      given.scales_by_root ? ", scaling = \"rslora\"" : "",
+                     names_fused ? ", fused = " + WriteToml(std::vector(fused.begin(), fused.end())) : "",
                      is_default ? "" : ", match = " + WriteToml(GlobsOf(all, projections)),
                      tables.empty() ? "" : fmt::format(", override = [{}]", fmt::join(tables, ", ")));
+}
+
+/// Returns "the A of model.layers.0.self_attn.qkv_proj", or "an A of its own".
+static auto OwnerOf(std::string_view projection, std::string_view down) -> std::string {
+  return IsShared(projection, down) ? "the A of " + ModuleWith(down) : "an A of its own";
 }
 
 /// Compares the seed's adapters with those that the recipe makes; projections that have one in both.
@@ -108,19 +159,24 @@ static auto CompareAdapters(const Recipe& recipe, const GivenAdapters& given,
   std::vector<std::string> differences;
   for (const auto& [name, there] : given.of) {
     const auto own = AdapterOf(here, name);
-    const auto begins_fresh = [&](std::string_view suffix) {
-      const std::string parameter = AdapterParameter(name, suffix);
+    const std::string down = DownOf(here, name);
+    const auto begins_fresh = [&](const std::string& parameter) {
       return std::ranges::any_of(missing, [&](const std::string& glob) { return GlobMatches(glob, parameter); });
     };
-    if (own && !(begins_fresh(DownSuffix) && begins_fresh(UpSuffix)) &&
-        (own->rank != there.rank || own->scale != there.scale)) {
+    if (!own || (begins_fresh(down) && begins_fresh(AdapterParameter(name, UpSuffix)))) {
+      continue;
+    }
+    if (own->rank != there.sizes.rank || own->scale != there.sizes.scale) {
       differences.push_back(fmt::format("{} has rank {} and scale {} there, rank {} and scale {} here", name,
-                                        there.rank, there.scale, own->rank, own->scale));
+                                        there.sizes.rank, there.sizes.scale, own->rank, own->scale));
+    } else if (down != there.down) {
+      differences.push_back(fmt::format("{} has {} there, {} here", name, OwnerOf(name, there.down),
+                                        OwnerOf(name, down)));
     }
   }
   if (!differences.empty()) {
     diags.Build(at, DiagnosticKind::SeedAdapter, Listed(differences, 3, "; ", "; "))
-        .Help(fmt::format("to begin with the seed's, write into [adapter]: {}", KeysFor(given, projections)))
+        .Help(fmt::format("to begin with the seed's, write into [adapter]: {}", KeysFor(given, projections, recipe.adapter)))
         .Emit();
   }
 }
@@ -141,9 +197,8 @@ static auto OtherModules(const GivenAdapters& given, const std::vector<std::stri
                          const std::vector<std::string>& unused) -> std::vector<std::string> {
   std::vector<std::string> others;
   for (const auto& [name, adapter] : given.of) {
-    const std::string down = AdapterParameter(name, DownSuffix);
     if (std::ranges::find(projections, name) == projections.end() &&
-        std::ranges::none_of(unused, [&](const std::string& glob) { return GlobMatches(glob, down); })) {
+        std::ranges::none_of(unused, [&](const std::string& glob) { return GlobMatches(glob, adapter.down); })) {
       others.push_back(name.substr(0, name.rfind('.')));
     }
   }
@@ -163,22 +218,14 @@ static auto TakeAdapter(const Recipe& recipe, const std::string& run_dir,
   for (const auto& [name, tensor] : contents.manifest.tensors) {
     seed.manifest.tensors[ParameterOfPeft(name)] = tensor;
   }
-  const auto adapter_of = [&](const std::string& weight) {
-    return config.AdapterOf(weight.substr(0, weight.rfind('.')));
-  };
-  GivenAdapters given{.of = GivenBy(seed.manifest, adapter_of),
-                      .rank = config.rank,
-                      .alpha = config.alpha,
-                      .scales_by_root = config.scales_by_root};
+  GivenAdapters given = GivenBy(
+      contents.manifest, config,
+      seed.manifest.published ? FusedModulesOf(seed.manifest.run_id) : FusedModules(), projections);
   const auto others = OtherModules(given, projections, *recipe.start.first->unused);
-  if (!others.empty()) {
-    const bool is_fused =
-        seed.manifest.tensors.contains(others.front() + ".weight") && !MadeRowsOf(seed.manifest).empty();
-    return Fail(ExitCode::Checkpoint,
-                "it is of {}, and the model has no such projection{}; merge it into its base by peft "
-                "(merge_and_unload() and save_pretrained()), and begin from that model without `adapter`",
-                Listed(others, 3), is_fused ? " (the base's fused ones are loaded as separate ones)" : "");
-  }
+  FAIL_IF(!others.empty(), ExitCode::Checkpoint,
+          "it is of {}, and the model has no such projection; merge it into its base by peft (merge_and_unload() and "
+          "save_pretrained()), and begin from that model without `adapter`",
+          Listed(others, 3));
   return given;
 }
 
@@ -188,14 +235,7 @@ auto AddAdapter(const Recipe& recipe, const std::string& run_dir, SeedCheckpoint
   const ParameterSpecs specs = ParametersOf(ModelFamilyOf(*FromText<Family>(sizes.family)), sizes);
   const std::vector<std::string_view> projections = ProjectionsOf(specs);
   if (!first.adapter.is_set) {
-    const AdapterSizes there = ResolveAdapters(ReadKeys(seed.manifest.recipe).keys);
-    const auto adapter_of = [&](const std::string& weight) { return AdapterOf(there, weight); };
-    CompareAdapters(recipe,
-                    {.of = GivenBy(seed.manifest, adapter_of),
-                     .rank = there.rank,
-                     .alpha = there.alpha,
-                     .scales_by_root = there.scales_by_root},
-                    projections, first.from().at, diags);
+    CompareAdapters(recipe, GivenBy(seed.manifest), projections, first.from().at, diags);
     return;
   }
   const auto given = TakeAdapter(recipe, run_dir, projections, seed);
@@ -204,7 +244,7 @@ auto AddAdapter(const Recipe& recipe, const std::string& run_dir, SeedCheckpoint
   } else if (!recipe.adapter.kind.is_set) {
     diags.Build(first.adapter.at, DiagnosticKind::StartFirst, "has `adapter`, and the recipe has no [adapter]")
         .Help(fmt::format("to train this adapter, write into [adapter]: kind = \"lora\", {}",
-                          KeysFor(*given, projections)))
+                          KeysFor(*given, projections, recipe.adapter)))
         .Emit();
   } else {
     CompareAdapters(recipe, *given, projections, first.adapter.at, diags);

@@ -1,6 +1,7 @@
 #include "compiler/start/loaded_parts.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/mesh/mesh.h"
 #include "compiler/plan/init_rule.h"
@@ -15,8 +16,12 @@ auto ModelVariables(const ModelSizes& sizes) -> ExprVariables {
           {"vocab", as_double(sizes.vocab)},       {"seq", as_double(sizes.seq)}};
 }
 
-auto MadeRowsOf(const Manifest& seed) -> std::vector<published::MadeRow> {
-  return seed.published ? published::MadeRowsOf(seed.run_id) : std::vector<published::MadeRow>();
+auto MadeRowsOf(const Manifest& seed, const AdapterSizes& of_peft) -> std::vector<published::MadeRow> {
+  std::vector<published::MadeRow> rows = published::AdapterRowsOf(of_peft);
+  if (seed.published) {
+    std::ranges::move(published::MadeRowsOf(seed.run_id), std::back_inserter(rows));
+  }
+  return rows;
 }
 
 namespace {

@@ -7,6 +7,8 @@
 // not leave to their rules.
 #include "compiler/verify/recipe_rules.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -244,8 +246,11 @@ auto RuleVerifier::InitRules() -> void {
       of_scheme.emplace_back(rule.value);
     }
   }
-  const auto made = plan_.seed.format == SeedFormat::HuggingFace ? published::MadeRowsOf(plan_.seed.run_id)
-                                                                 : std::vector<published::MadeRow>();
+  auto made = plan_.seed.format == SeedFormat::HuggingFace ? published::MadeRowsOf(plan_.seed.run_id)
+                                                           : std::vector<published::MadeRow>();
+  if (!plan_.seed.adapter.empty()) {
+    std::ranges::move(published::AdapterRowsOf(ResolveAdapters(keys_)), std::back_inserter(made));
+  }
   for (const Parameter& parameter : plan_.parameters) {
     if (parameter.shape.empty()) {
       continue;
