@@ -170,13 +170,14 @@ static auto CompareAdapters(const Recipe& recipe, const GivenAdapters& given,
       differences.push_back(fmt::format("{} has rank {} and scale {} there, rank {} and scale {} here", name,
                                         there.sizes.rank, there.sizes.scale, own->rank, own->scale));
     } else if (down != there.down) {
-      differences.push_back(fmt::format("{} has {} there, {} here", name, OwnerOf(name, there.down),
-                                        OwnerOf(name, down)));
+      differences.push_back(
+          fmt::format("{} has {} there, {} here", name, OwnerOf(name, there.down), OwnerOf(name, down)));
     }
   }
   if (!differences.empty()) {
     diags.Build(at, DiagnosticKind::SeedAdapter, Listed(differences, 3, "; ", "; "))
-        .Help(fmt::format("to begin with the seed's, write into [adapter]: {}", KeysFor(given, projections, recipe.adapter)))
+        .Help(fmt::format("to begin with the seed's, write into [adapter]: {}",
+                          KeysFor(given, projections, recipe.adapter)))
         .Emit();
   }
 }
@@ -218,9 +219,9 @@ static auto TakeAdapter(const Recipe& recipe, const std::string& run_dir,
   for (const auto& [name, tensor] : contents.manifest.tensors) {
     seed.manifest.tensors[ParameterOfPeft(name)] = tensor;
   }
-  GivenAdapters given = GivenBy(
-      contents.manifest, config,
-      seed.manifest.published ? FusedModulesOf(seed.manifest.run_id) : FusedModules(), projections);
+  GivenAdapters given =
+      GivenBy(contents.manifest, config,
+              seed.manifest.published ? FusedModulesOf(seed.manifest.run_id) : FusedModules(), projections);
   const auto others = OtherModules(given, projections, *recipe.start.first->unused);
   FAIL_IF(!others.empty(), ExitCode::Checkpoint,
           "it is of {}, and the model has no such projection; merge it into its base by peft (merge_and_unload() and "

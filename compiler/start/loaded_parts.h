@@ -20,8 +20,8 @@ struct LoadedParts {
   std::map<std::string, Dims, std::less<>> shapes;
 };
 
-/// Returns the rows of HF_MADE of the model that a seed holds, which are empty if a run wrote the seed; and those of the
-/// adapter of peft that is beside it, if the recipe makes fused modules of it.
+/// Returns the rows of HF_MADE of the model that a seed holds, which are empty if a run wrote the seed; and those of
+/// the adapter of peft that is beside it, if the recipe makes fused modules of it.
 auto MadeRowsOf(const Manifest& seed, const AdapterSizes& of_peft = {}) -> std::vector<published::MadeRow>;
 
 /// Returns the parts that parameters are, of whole tensors or by the rows of a class. CHECKs that the rows use each

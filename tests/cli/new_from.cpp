@@ -274,7 +274,7 @@ TEST(NewFrom, NamesTheWayToAModel) {
   }
 }
 
-TEST(NewFrom, RefusesAdaptersOfFusedProjections) {
+TEST(NewFrom, AdaptersOfFusedModulesNeedFused) {
   const TemporaryFolder folder;
   PublishedFiles::Make("llama", "BF16").Fused().Write(folder / "model");
   ASSERT_EQ(RunNew({"new", folder / "r.toml", "--from", folder / "model"}).exit_code, 0);
@@ -292,8 +292,9 @@ TEST(NewFrom, RefusesAdaptersOfFusedProjections) {
               "--set", "adapter.kind=lora", "--set", "adapter.rank=2", "--set", "adapter.alpha=4"});
   EXPECT_NE(planned.exit_code, 0);
   EXPECT_THAT(planned.err,
-              HasSubstr("it is of model.layers.1.self_attn.qkv_proj, and the model has no such projection (the base's "
-                        "fused ones are loaded as separate ones); merge it into its base by peft"));
+              HasSubstr("model.layers.1.self_attn.k_proj.weight has the A of model.layers.1.self_attn.qkv_proj there, "
+                        "an A of its own here"));
+  EXPECT_THAT(planned.err, HasSubstr("write into [adapter]: rank = 2, alpha = 4.0, fused = [\"qkv_proj\"], match = "));
 }
 
 TEST(NewFrom, PlansFusedTensorsWhole) {

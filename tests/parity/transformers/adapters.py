@@ -50,6 +50,7 @@ STARTS = [
      dict(r=4, lora_alpha=6, use_rslora=True, target_modules=["q_proj", "v_proj", "down_proj"], rank_pattern={"0.mlp.down_proj": 2},
           alpha_pattern={r"layers\.1\.self_attn\..*": 3})),
     ("qwen2", 'rank = 4\nalpha = 8\n', dict(r=4, lora_alpha=8, target_modules="all-linear")),
+    ("phi3", *ADAPTERS["one A for each module"]),
 ]
 START_STEPS = 10
 RULE_OF_B = compare.RULE.format(match="*.lora_B.weight", value="normal(0, 0.1)")
