@@ -85,6 +85,24 @@ TEST(LoadedParts, AreInTheOrderOfTheirModules) {
   EXPECT_EQ(FusedModules().size(), 2U);
 }
 
+// What the adapter of a fused module has for each projection is at the rows of the base's weight.
+TEST(LoadedParts, SplitAdaptersLikeTheirModules) {
+  AdapterSizes sizes;
+  sizes.fused = FusedModules();
+  const auto rows = published::AdapterRowsOf(sizes);
+  EXPECT_EQ(rows.size(), 5U);
+  EXPECT_EQ(published::LoadingRule(rows, "model.layers.0.self_attn.v_proj.lora_B.weight"),
+            "seed('model.layers.{layer}.self_attn.qkv_proj.lora_B.weight', index(0) + (heads + kv_heads) * head_dim, "
+            "index(1))");
+  for (const char* const own :
+       {"model.layers.0.self_attn.v_proj.weight", "model.layers.0.self_attn.o_proj.lora_B.weight",
+        "model.layers.0.self_attn.qkv_proj.lora_A.weight"}) {
+    EXPECT_EQ(published::LoadingRule(rows, own), RuleOfLoaded(own));
+  }
+  sizes.fused.resize(1);
+  EXPECT_EQ(published::AdapterRowsOf(sizes).size(), sizes.fused.front().parts.size());
+}
+
 TEST(LoadedParts, FillTransposedTensors) {
   // As GPT-2 keeps them: [inputs, outputs].
   const LoadedParts parts =
