@@ -66,7 +66,12 @@ auto AdapterStagesOf(const std::string& checkpoint, const Manifest& manifest) ->
     }
     auto before = RecordIn(run_dir);
     if (!before || before->digest != stage.seed.digest) {
-      stages.lost = stage.run_id;
+      // A base has no adapters.
+      if (stage.base && stage.base->digest == stage.seed.digest) {
+        stages.base = stage.base->path;
+      } else {
+        stages.lost = stage.run_id;
+      }
       break;
     }
     const std::string start = StartOf(stage);

@@ -174,10 +174,14 @@ static auto CompareAdapters(const Recipe& recipe, const GivenAdapters& given,
           fmt::format("{} has {} there, {} here", name, OwnerOf(name, there.down), OwnerOf(name, down)));
     }
   }
+  constexpr std::string_view BeginAnew =
+      "; to begin with new ones, write into start.first: "
+      R"(missing = ["*.lora_A.weight", "*.lora_B.weight"], unused = ["*.lora_A.weight", "*.lora_B.weight"])";
+  const bool has_own = recipe.start.first->seed.is_set && !recipe.start.first->adapter.is_set;
   if (!differences.empty()) {
     diags.Build(at, DiagnosticKind::SeedAdapter, Listed(differences, 3, "; ", "; "))
-        .Help(fmt::format("to begin with the seed's, write into [adapter]: {}",
-                          KeysFor(given, projections, recipe.adapter)))
+        .Help(fmt::format("to begin with the seed's, write into [adapter]: {}{}",
+                          KeysFor(given, projections, recipe.adapter), has_own ? BeginAnew : ""))
         .Emit();
   }
 }

@@ -282,7 +282,7 @@ auto ChooseLoaded(const ParameterSpecs& specs, const LoadedParts& parts, const S
     }
   }
   const auto report = [&](DiagnosticKind kind, const std::string& text) {
-    diags.Build(first.from().at, kind, text).Help(HelpOnNotLoaded(not_loaded, names, seed.manifest, recipe)).Emit();
+    diags.Build(first.from().at, kind, text).Help(HelpOnNotLoaded(not_loaded, names, seed.manifest, first)).Emit();
   };
   if (!missing.empty()) {
     report(DiagnosticKind::SeedParameterMissing, FirstOf(missing));

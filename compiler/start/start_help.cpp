@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
-#include <set>
 
 #include "compiler/base/glob.h"
-#include "compiler/keys/adapters.h"
 #include "compiler/keys/toml_value.h"
 #include "compiler/start/match_names.h"
 
@@ -22,20 +19,8 @@ auto ListWith(std::string_view key, const Located<std::vector<std::string>>& the
   return fmt::format("{} = {}", key, WriteToml(globs));
 }
 
-/// Returns the rank that all adapters of a checkpoint have; nothing if there are several, or no adapters.
-static auto RankOfAdapters(const Manifest& manifest) -> std::optional<int64_t> {
-  std::set<int64_t> ranks;
-  for (const auto& [name, tensor] : manifest.tensors) {
-    if (name.ends_with(DownSuffix) && !tensor.shape.empty()) {
-      ranks.insert(tensor.shape[0]);
-    }
-  }
-  return ranks.size() == 1 ? std::optional(*ranks.begin()) : std::nullopt;
-}
-
 auto HelpOnNotLoaded(const std::vector<std::string_view>& not_loaded, const std::vector<std::string_view>& names,
-                     const Manifest& manifest, const Recipe& recipe) -> std::string {
-  const FirstStart& first = *recipe.start.first;
+                     const Manifest& manifest, const FirstStart& first) -> std::string {
   constexpr size_t MostGlobs = 16;
   std::vector<std::string_view> of_seed;
   std::vector<std::string_view> left;
@@ -45,19 +30,13 @@ auto HelpOnNotLoaded(const std::vector<std::string_view>& not_loaded, const std:
       left.push_back(name);
     }
   }
-  std::string help;
-  const auto rank = RankOfAdapters(manifest);
-  if (rank && rank != *recipe.adapter.rank &&
-      std::ranges::any_of(left, [](std::string_view name) { return !AdaptedBy(name).empty(); })) {
-    help = fmt::format("to go on with its adapters, write adapter.rank = {}; ", *rank);
-  }
   if (GlobsOf(not_loaded, names).size() + GlobsOf(left, of_seed).size() > MostGlobs) {
-    return help + "to begin them by their init rules, name them in `missing` of start.first" +
+    return std::string("to begin them by their init rules, name them in `missing` of start.first") +
            (left.empty() ? "" : ", and in `unused` too");
   }
-  return help + fmt::format("to begin them by their init rules, write into start.first: {}{}",
-                            ListWith("missing", first.missing, not_loaded, names),
-                            left.empty() ? "" : ", " + ListWith("unused", first.unused, left, of_seed));
+  return fmt::format("to begin them by their init rules, write into start.first: {}{}",
+                     ListWith("missing", first.missing, not_loaded, names),
+                     left.empty() ? "" : ", " + ListWith("unused", first.unused, left, of_seed));
 }
 
 }  // namespace shardc

@@ -17,6 +17,6 @@ auto ListWith(std::string_view key, const Located<std::vector<std::string>>& the
 /// Returns what to write so that these parameters begin by their init rules. What the seed has under their names is
 /// left there: it would be an error of its own.
 auto HelpOnNotLoaded(const std::vector<std::string_view>& not_loaded, const std::vector<std::string_view>& names,
-                     const Manifest& manifest, const Recipe& recipe) -> std::string;
+                     const Manifest& manifest, const FirstStart& first) -> std::string;
 
 }  // namespace shardc

@@ -75,10 +75,12 @@ TEST_F(AdapterStages, HelpOnOtherRankIsAccepted) {
   const std::string lists =
       "missing = [\"*.lora_A.weight\", \"*.lora_B.weight\"], unused = [\"*.lora_A.weight\", "
       "\"*.lora_B.weight\"]";
-  EXPECT_THAT(refused.err, AllOf(HasSubstr("[seed-shape]"), HasSubstr("write adapter.rank = 4"), HasSubstr(lists)));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("[seed-adapter]"), HasSubstr("write into [adapter]: rank = 4, alpha = 8"),
+                                 HasSubstr(lists)));
   const Outcome begun = Train("second", "seed = \"first/checkpoints/step-00000002\", " + lists, {"adapter.rank=2"});
   EXPECT_EQ(begun.status, 0) << begun.err;
-  const Outcome gone_on = Train("third", "seed = \"first/checkpoints/step-00000002\"", {"adapter.rank=4"});
+  const Outcome gone_on =
+      Train("third", "seed = \"first/checkpoints/step-00000002\"", {"adapter.rank=4", "adapter.alpha=8"});
   EXPECT_EQ(gone_on.status, 0) << gone_on.err;
 }
 
