@@ -32,8 +32,9 @@ static auto AdapterLines(const StarterModel& model) -> std::string {
   if (!model.adapter_rank) {
     return "";
   }
-  const std::string fused =
-      model.fused.empty() ? ""
+  // With a fused module `match` has to name all of its projections.
+  const std::string choice =
+      model.fused.empty() ? "# match = [\"*.q_proj.weight\", \"*.v_proj.weight\"]\n"
                           : fmt::format(
                                 "# Projections that are one module in the model's files share one A, as in peft.\n"
                                 "fused = {}\n",
@@ -46,9 +47,8 @@ kind = "lora"
 rank = {}
 # The product of the two is scaled by alpha / rank.
 alpha = {}
-{}# match = ["*.q_proj.weight", "*.v_proj.weight"]
-)toml",
-                     *model.adapter_rank, 2 * *model.adapter_rank, fused);
+{})toml",
+                     *model.adapter_rank, 2 * *model.adapter_rank, choice);
 }
 
 /// Returns the lines of the learning rate.

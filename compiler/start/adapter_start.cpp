@@ -139,7 +139,9 @@ static auto KeysFor(const GivenAdapters& given, const std::vector<std::string_vi
   });
   const bool names_fused = !fused.empty() || (here.fused.is_set && !here.fused->empty());
   return fmt::format("rank = {}, alpha = {}{}{}{}{}", given.rank, WriteToml(given.alpha),
-                     given.scales_by_root ? ", scaling = \"rslora\"" : "",
+                     given.scales_by_root  ? ", scaling = \"rslora\""
+                     : here.scaling.is_set ? ", scaling = \"standard\""
+                                           : "",
                      names_fused ? ", fused = " + WriteToml(std::vector(fused.begin(), fused.end())) : "",
                      is_default ? "" : ", match = " + WriteToml(GlobsOf(all, projections)),
                      tables.empty() ? "" : fmt::format(", override = [{}]", fmt::join(tables, ", ")));
